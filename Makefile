@@ -1,0 +1,76 @@
+# Everything starts here; a fresh Debian 12 needs git and make only. `make help` lists the targets.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# One job per core, but a source file that includes torch takes up to 1.5 GB to compile.
+JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { jobs = int($$2 / 1.5e6) } \
+	END { if (jobs > cores) jobs = cores; if (jobs < 1) jobs = 1; print jobs }' /proc/meminfo)
+
+# ccache may reuse what was compiled with a precompiled header.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+
+BUILD := cmake --build build --parallel $(JOBS)
+CTEST := ctest --test-dir build --output-on-failure --no-tests=error --parallel 2
+
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: demo test test-slow build check format tidy bench install clean help configure
+.PHONY: tests-configured needs-build needs-test needs-lint
+
+demo: needs-build build/build.ninja  ## the method on embedded data: a table and a report
+	@$(BUILD) --target kelvin_tool catalog
+	@build/kelvin demo
+
+test: tests-configured  ## build everything, run the fast tests
+	@$(BUILD)
+	@$(CTEST) -LE 'slow|paper'
+
+test-slow: tests-configured  ## build everything, run the slow tests
+	@$(BUILD)
+	@$(CTEST) -L slow
+
+build: needs-build build/build.ninja  ## build/kelvin and the libraries; the tests too, once they were wanted
+	@$(BUILD)
+
+check: needs-lint tests-configured  ## layout of all sources, clang-tidy on the changed ones
+	@scripts/check-format
+	@scripts/tidy
+
+format: needs-lint  ## lay out all sources
+	@scripts/check-format --fix
+
+tidy: needs-lint tests-configured  ## clang-tidy on all sources, with its static analyzer
+	@scripts/tidy --all
+
+bench: tests-configured  ## build and run the benchmarks
+	@$(BUILD) --target kelvin_benchmarks
+	@build/kelvin_benchmarks
+
+install: build  ## install under PREFIX (/usr/local), below DESTDIR if given
+	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
+
+clean:  ## remove build/
+	@rm -rf build
+
+help:  ## this list
+	@sed -nE 's/^([a-z-]+):.*  ## (.*)/make \1\t\2/p' Makefile | expand -t 18
+
+# The build configures itself again when a CMakeLists.txt changes; this is for the first time. It leaves
+# out the tests, whose libraries are installed only for those who run them.
+configure: needs-build build/build.ninja
+build/build.ninja: CMakePresets.json
+	@cmake --preset dev --log-level=WARNING \
+		$(if $(wildcard build/CMakeCache.txt),,-DKELVIN_TESTS=OFF) \
+		$(if $(shell command -v ccache 2>/dev/null),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+	@touch $@
+
+tests-configured: needs-test build/build.ninja
+	@grep -q '^build kelvin_tests:' build/build.ninja || cmake -DKELVIN_TESTS=ON --log-level=WARNING build
+
+needs-build:
+	@scripts/install-dependencies build
+needs-test:
+	@scripts/install-dependencies build test
+needs-lint:
+	@scripts/install-dependencies build test lint

@@ -1,0 +1,35 @@
+// Prints what the registries know, so that the tool can list it without loading LibTorch.
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "kelvin/core/files.h"
+#include "kelvin/data/dataset.h"
+#include "kelvin/measures/detectors/detector.h"
+#include "kelvin/measures/measure.h"
+#include "kelvin/model/model.h"
+
+namespace {
+
+template <class Entry>
+nlohmann::ordered_json list_of(const kelvin::Registry<Entry>& registry) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [name, entry] : registry.entries()) {
+    list.push_back({{"name", name}, {"summary", entry.summary}, {"reference", entry.reference}});
+  }
+  return list;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::cerr << "usage: kelvin_catalog OUTPUT\n";
+    return 2;
+  }
+  const nlohmann::ordered_json catalog = {{"models", list_of(kelvin::models())},
+                                          {"datasets", list_of(kelvin::datasets())},
+                                          {"measures", list_of(kelvin::measures())},
+                                          {"detectors", list_of(kelvin::detectors())}};
+  kelvin::write_file_atomically(arguments[1], catalog.dump(1) + "\n");
+}

@@ -1,0 +1,27 @@
+#include "app/catalog_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include "app/installation.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+
+namespace kelvin {
+
+std::vector<CatalogEntry> catalog_entries(const std::string& kind) {
+  const auto path = installed_file("catalog.json", {".", "../share/kelvin"});
+  std::vector<CatalogEntry> entries;
+  try {
+    const auto catalog = nlohmann::json::parse(read_file(path));
+    for (const auto& entry : catalog.at(kind)) {
+      entries.push_back({.name = entry.at("name"),
+                         .summary = entry.value("summary", ""),
+                         .reference = entry.value("reference", "")});
+    }
+  } catch (const nlohmann::json::exception& error) {
+    check(false, path.string(), ": not a catalog: ", error.what());
+  }
+  return entries;
+}
+
+}  // namespace kelvin

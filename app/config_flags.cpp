@@ -1,0 +1,99 @@
+#include "app/config_flags.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "app/flag_values.h"
+
+namespace kelvin {
+namespace {
+
+enum class Kind { text, names, whole_number, number };
+
+struct ConfigFlag {
+  const char* names;  // for CLI11; the last one is used in messages
+  const char* key;
+  Kind kind;
+  const char* help;
+};
+
+constexpr std::array kFlags = {
+    ConfigFlag{"--model", "model.name", Kind::text, "architecture, see 'kelvin list models'"},
+    ConfigFlag{"--dataset", "data.name", Kind::text, "what to learn, see 'kelvin list datasets'"},
+    ConfigFlag{"--ood", "data.ood", Kind::names, "out-of-distribution data sets"},
+    ConfigFlag{"-T,--temperature", "train.temperature", Kind::number, "of the softmax in the loss"},
+    ConfigFlag{"--epochs", "train.epochs", Kind::whole_number, "passes over the training data"},
+    ConfigFlag{"-b,--batch-size", "train.batch_size", Kind::whole_number, "images per step"},
+    ConfigFlag{"--lr", "train.lr", Kind::number, "learning rate"},
+    ConfigFlag{"--sched", "train.schedule", Kind::text, "how the learning rate changes"},
+    ConfigFlag{"--momentum", "train.momentum", Kind::number, "of SGD"},
+    ConfigFlag{"--weight-decay", "train.weight_decay", Kind::number, "of the optimizer"},
+    ConfigFlag{"--warmup-epochs", "train.warmup_epochs", Kind::number,
+               "epochs in which the learning rate rises"},
+    ConfigFlag{"--seed", "seed", Kind::whole_number, "of everything random"},
+    ConfigFlag{"--measures", "measure.names", Kind::names,
+               "what to measure, see 'kelvin list measures'"},
+};
+
+std::string name_in_messages(const ConfigFlag& flag) {
+  const std::string names = flag.names;
+  return names.substr(names.rfind(',') + 1);
+}
+
+const char* type_name_of(Kind kind) {
+  switch (kind) {
+    case Kind::text:
+      return "NAME";
+    case Kind::names:
+      return "A,B";
+    case Kind::whole_number:
+      return "N";
+    case Kind::number:
+      return "X";
+  }
+  return "";
+}
+
+Value value_of(const ConfigFlag& flag, const std::string& text) {
+  const auto name = name_in_messages(flag);
+  switch (flag.kind) {
+    case Kind::text:
+      return text;
+    case Kind::names:
+      return names_of(name, text);
+    case Kind::whole_number:
+      return whole_number_of(name, text);
+    case Kind::number:
+      return number_of(name, text);
+  }
+  return {};
+}
+
+}  // namespace
+
+void ConfigFlags::declare(CLI::App& command) {
+  command.add_option("--config", file_, "TOML file with settings")->type_name("FILE");
+  for (const auto& flag : kFlags) {
+    const std::string key = flag.key;
+    command
+        .add_option_function<std::string>(
+            flag.names, [this, key](const std::string& text) { texts_[key] = text; },
+            fmt::format("{} [{}]", flag.help, key))
+        ->type_name(type_name_of(flag.kind));
+  }
+  command.add_option("SETTING", overrides_, "any setting as key=value, for example train.lr=0.3")
+      ->type_name("key=value");
+}
+
+Config ConfigFlags::config() const {
+  auto config = file_.empty() ? Config() : Config::load(file_);
+  for (const auto& flag : kFlags) {
+    const auto given = texts_.find(flag.key);
+    if (given != texts_.end()) config.set(flag.key, value_of(flag, given->second));
+  }
+  for (const auto& assignment : overrides_) config.apply_override(assignment);
+  return config;
+}
+
+}  // namespace kelvin

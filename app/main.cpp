@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/exit_code.h"
+#include "app/verb.h"
+#include "app/version.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
+
+namespace kelvin {
+namespace {
+
+std::string overview() {
+  std::string text =
+      "kelvin: see and control how softmax temperature shapes the rank of a network.\n\n"
+      "Usage: kelvin VERB [flags]    (kelvin VERB --help explains each)\n\nVerbs:\n";
+  for (const auto& [name, verb] : verbs().entries()) {
+    text += fmt::format("  {:<10} {}\n", name, verb.summary);
+  }
+  text += "\nFlags:\n  -h, --help\n  --version\n\nStart with: kelvin demo\n";
+  return text;
+}
+
+// The flag that `word` was probably meant to be; empty if none is near.
+std::string nearest_flag(const CLI::App& command, const std::string& word) {
+  std::vector<std::string> flags;
+  for (const auto* option : command.get_options()) {
+    for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return nearest_name(word.substr(0, word.find('=')), flags);
+}
+
+void reject_leftovers(const CLI::App& command) {
+  const auto leftovers = command.remaining();
+  if (leftovers.empty()) return;
+  const auto& word = leftovers.front();
+  if (!word.starts_with("-")) check(false, "unexpected argument '", word, "'");
+  const auto guess = nearest_flag(command, word);
+  check(false, "no flag '", word, "'",
+        guess.empty() ? "; see --help" : "; did you mean '" + guess + "'?");
+}
+
+// Reads the flags and runs; --help is answered here.
+int run_verb(const std::string& name, int argc, char** argv) {
+  const auto& entry = verbs().find(name);
+  const auto verb = entry.make();
+  CLI::App command(entry.summary, "kelvin " + name);
+  command.allow_extras();
+  verb->declare_flags(command);
+  try {
+    command.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", command.help());
+    return kSuccess;
+  } catch (const CLI::RequiredError& error) {
+    reject_leftovers(command);  // a misspelt flag is the likelier reason for a missing one
+    check(false, error.what());
+  } catch (const CLI::ParseError& error) {
+    check(false, error.what());
+  }
+  reject_leftovers(command);
+  return verb->run();
+}
+
+// Whatever the exception says, users and their scripts get one line.
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+int run_tool(int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "--help" || word == "-h" || word == "help") {
+    fmt::print("{}", overview());
+    return kSuccess;
+  }
+  if (word == "--version") {
+    fmt::print("kelvin {} ({})\n", kVersion, kCommit);
+    return kSuccess;
+  }
+  const bool is_verb = verbs().entries().contains(word);
+  const auto speaker = is_verb ? "kelvin " + word : std::string("kelvin");
+  try {
+    if (!is_verb && (word.empty() || word.starts_with("-"))) {
+      check(false, word.empty() ? "" : "no flag '" + word + "': ",
+            "a verb is required; there are: ", join(verbs().names(), ", "));
+    }
+    const int code = run_verb(word, argc - 1, argv + 1);
+    const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    check(is_written, "stdout: cannot write: ", std::strerror(errno));
+    return code;
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", speaker, one_line(error.what()));
+    return kUserError;
+  } catch (const std::filesystem::filesystem_error& error) {
+    // No right to look, a name too long, a full disk: nothing we can mend.
+    fmt::print(stderr, "{}: {}: {}\n", speaker, error.path1().string(), error.code().message());
+    return kUserError;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: internal error: {}\n", speaker, one_line(error.what()));
+  } catch (...) {
+    fmt::print(stderr, "{}: internal error: unknown exception\n", speaker);
+  }
+  return kInternalError;
+}
+
+}  // namespace
+}  // namespace kelvin
+
+int main(int argc, char** argv) { return kelvin::run_tool(argc, argv); }

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kelvin/runs/recipe.h"
+
+namespace kelvin {
+
+// What a recipe leaves below `root`: recipe.toml, one run folder per planned run, and in planned/
+// the command, the config each run was started with and its messages.
+inline constexpr const char* kRecipeFile = "recipe.toml";
+
+struct RecipeRunsOptions {
+  int64_t jobs = 1;   // runs at once
+  std::string label;  // stands before the progress
+  bool is_quiet = false;
+};
+
+struct RecipeRunsResult {
+  std::vector<std::filesystem::path> finished;  // run folders
+  std::vector<std::string> failures;            // "NAME: why", one line each
+  bool has_internal_error = false;
+  bool was_interrupted = false;
+};
+
+// Throws, before anything is written, if some run of the recipe cannot be placed below `root`.
+void check_can_run(const Recipe& recipe, const std::filesystem::path& root);
+
+// Runs the whole recipe; runs that fail are reported, the others go on.
+RecipeRunsResult run_recipe(const Recipe& recipe, const std::string& recipe_text,
+                            const std::filesystem::path& root, const RecipeRunsOptions& options);
+
+// Removes what an earlier run_recipe left below `root`, and nothing else.
+void remove_recipe_runs(const std::filesystem::path& root);
+
+// Throws if there is a run in or below `root` that no earlier run_recipe made.
+void check_no_other_runs(const std::filesystem::path& root);
+
+// Whether run_recipe has been there.
+bool holds_recipe_runs(const std::filesystem::path& root);
+
+// The command that ran the recipe below `root`; empty if that is not known.
+std::string recipe_command(const std::filesystem::path& root);
+
+}  // namespace kelvin

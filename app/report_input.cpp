@@ -1,0 +1,45 @@
+#include "app/report_input.h"
+
+#include <set>
+
+#include "app/recipe_runs.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+#include "kelvin/core/text.h"
+
+namespace kelvin {
+
+namespace fs = std::filesystem;
+
+PageInput page_input(const std::vector<fs::path>& roots) {
+  PageInput input;
+  std::set<fs::path> seen;
+  std::vector<std::string> names;
+  for (const auto& root : roots) {
+    names.push_back(root.string());
+    for (const auto& folder : find_runs(root)) {
+      if (seen.insert(fs::canonical(folder)).second) input.runs.push_back(load_run(folder));
+    }
+    if (!input.claims.empty() || !fs::is_regular_file(root / kRecipeFile)) continue;
+    const auto recipe =
+        parse_recipe(read_file(root / kRecipeFile), (root / kRecipeFile).string(), /*scale=*/"");
+    input.title = recipe.title;
+    input.claims = recipe.claims;
+    input.command = recipe_command(root);
+  }
+  check(!input.runs.empty(), join(names, ", "), ": holds no runs");
+  if (input.title.empty()) input.title = join(names, ", ");
+  if (input.command.empty() && input.runs.size() == 1) {
+    input.command = input.runs.front().metadata.value("command", "");
+  }
+  return input;
+}
+
+void write_page(const PageInput& input, const fs::path& path) {
+  std::error_code failure;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
+  check(!failure, path.string(), ": its folder cannot be made: ", failure.message());
+  write_file_atomically(path, render_page(input));
+}
+
+}  // namespace kelvin

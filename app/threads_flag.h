@@ -1,0 +1,20 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+namespace kelvin {
+
+// --threads: how many threads compute.
+class ThreadsFlag {
+ public:
+  void declare(CLI::App& command);
+
+  int64_t threads() const;
+
+ private:
+  std::string text_;
+};
+
+}  // namespace kelvin

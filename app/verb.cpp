@@ -1,0 +1,10 @@
+#include "app/verb.h"
+
+namespace kelvin {
+
+Registry<VerbEntry>& verbs() {
+  static Registry<VerbEntry> registry("verb");
+  return registry;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "app/exit_code.h"
+#include "app/flag_values.h"
+#include "app/format_flag.h"
+#include "app/interrupts.h"
+#include "app/machine.h"
+#include "app/recipe_runs.h"
+#include "app/report_input.h"
+#include "app/verb.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
+#include "kelvin/report/comparison.h"
+#include "kelvin/report/verdict.h"
+#include "kelvin/runs/builtin_recipes.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+class Demo : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    command.add_option("--output", output_, "folder for the runs and the report")
+        ->type_name("DIR")
+        ->capture_default_str();
+    command.add_option("--jobs", jobs_, "runs at once (default: as many as cores)")->type_name("N");
+    command.add_option("--scale", scale_, "a scale of the recipe, for example smoke")
+        ->type_name("NAME");
+    command.add_flag("-q,--quiet", is_quiet_, "no progress");
+    format_.declare(command);
+  }
+
+  int run() override {
+    const auto started = Clock::now();
+    const auto format = format_.format();
+    const auto jobs = jobs_.empty() ? usable_cores() : whole_number_of("--jobs", jobs_);
+    check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
+    check(!output_.empty(), "--output: must be a folder, got an empty path");
+    const auto text = recipe_text();
+    const auto recipe = parse_recipe(text, "demo", scale_);
+    make_room();
+
+    say(fmt::format("{}\n{} runs in {}", recipe.title, recipe.runs.size(), output_));
+    const auto result =
+        run_recipe(recipe, text, output_, {.jobs = jobs, .label = "demo", .is_quiet = is_quiet_});
+    if (result.was_interrupted) {
+      fmt::print(stderr, "kelvin demo: stopped; {} holds what was done\n", output_);
+      return interrupt_exit_code();
+    }
+    if (!result.finished.empty()) {
+      print_result(format, std::chrono::duration<double>(Clock::now() - started).count());
+    }
+    return exit_code_of(result, recipe.runs.size());
+  }
+
+ private:
+  static std::string recipe_text() {
+    const auto& recipes = builtin_recipes();
+    const auto found = recipes.find("demo");
+    check(found != recipes.end(), "the recipe 'demo' was not built in");
+    return found->second;
+  }
+
+  // A second demo takes the place of the first; what is not of a demo stays.
+  void make_room() const {
+    check_no_other_runs(output_);
+    if (!holds_recipe_runs(output_)) return;
+    say("replacing the earlier demo in " + output_);
+    remove_recipe_runs(output_);
+  }
+
+  void say(const std::string& line) const {
+    if (!is_quiet_) fmt::print(stderr, "{}\n", line);
+  }
+
+  void print_result(TableFormat format, double seconds) const {
+    const auto page = fs::path(output_) / "report.html";
+    const auto input = page_input({output_});
+    write_page(input, page);
+    const auto comparison = compare(input.runs);
+    if (format != TableFormat::text) {
+      fmt::print("{}", render(comparison_records(comparison), format));
+      return;
+    }
+    fmt::print("{}\n", text_of(comparison_table(comparison)));
+    for (const auto& note : comparison_notes(comparison)) fmt::print("{}\n", note);
+    fmt::print("\n");
+    for (const auto& verdict : verdicts(input.runs, input.claims)) {
+      fmt::print("{}: {}\n", verdict.statement, verdict.sentence);
+    }
+    fmt::print("\ntook {}\nreport: {}\n", short_duration(seconds), page.string());
+  }
+
+  static int exit_code_of(const RecipeRunsResult& result, size_t planned) {
+    if (result.failures.empty()) return kSuccess;
+    fmt::print(stderr, "kelvin demo: {} of {} runs failed; the first: {}\n", result.failures.size(),
+               planned, result.failures.front());
+    return result.has_internal_error ? kInternalError : kUserError;
+  }
+
+  std::string output_ = "runs/demo";
+  std::string jobs_;
+  std::string scale_;
+  bool is_quiet_ = false;
+  FormatFlag format_;
+};
+
+const bool registered = verbs().add(
+    "demo", {
+                .summary = "Two temperatures on built-in data: table and report in a few minutes",
+                .make = [] { return std::make_unique<Demo>(); },
+            });
+
+}  // namespace
+}  // namespace kelvin

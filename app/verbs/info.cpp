@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include "app/compute_library.h"
+#include "app/exit_code.h"
+#include "app/format_flag.h"
+#include "app/machine.h"
+#include "app/threads_flag.h"
+#include "app/verb.h"
+#include "app/version.h"
+
+namespace kelvin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string cell_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string list;
+  for (const auto& element : value) list += (list.empty() ? "" : " ") + cell_of(element);
+  return list;
+}
+
+// Nested objects without their names: each key says enough.
+void add_rows(Table& table, const Json& facts) {
+  for (const auto& [key, value] : facts.items()) {
+    if (value.is_object()) {
+      add_rows(table, value);
+    } else {
+      table.rows.push_back({key, cell_of(value)});
+    }
+  }
+}
+
+class Info : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    threads_.declare(command);
+    format_.declare(command);
+  }
+
+  int run() override {
+    const auto format = format_.format();
+    const auto threads = threads_.threads();
+    const auto& api = load_compute_library(threads);
+    Json facts;
+    facts["version"] = kVersion;
+    facts["commit"] = kCommit;
+    facts["versions"] = api.versions();
+    facts["machine"] = machine_description();
+    if (format == TableFormat::json) {
+      fmt::print("{}\n", facts.dump(1));
+      return kSuccess;
+    }
+    Table table{.columns = {{"what"}, {"value"}}};
+    add_rows(table, facts);
+    fmt::print("{}", render(table, format));
+    return kSuccess;
+  }
+
+ private:
+  ThreadsFlag threads_;
+  FormatFlag format_;
+};
+
+const bool registered = verbs().add("info", {
+                                                .summary = "Versions, threads and CPU features",
+                                                .make = [] { return std::make_unique<Info>(); },
+                                            });
+
+}  // namespace
+}  // namespace kelvin

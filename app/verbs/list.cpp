@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/catalog_file.h"
+#include "app/exit_code.h"
+#include "app/format_flag.h"
+#include "app/verb.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
+#include "kelvin/runs/builtin_recipes.h"
+#include "kelvin/runs/recipe.h"
+
+namespace kelvin {
+namespace {
+
+const std::vector<std::string> kKinds = {"models", "datasets", "measures", "detectors", "recipes"};
+
+Table catalog_table(const std::string& kind) {
+  Table table{.columns = {{"name"}, {"summary"}, {"reference"}}};
+  for (const auto& entry : catalog_entries(kind)) {
+    table.rows.push_back({entry.name, entry.summary, entry.reference});
+  }
+  return table;
+}
+
+Table recipe_table() {
+  Table table{.columns = {{"name"}, {"summary"}, {"runs", Alignment::right}}};
+  for (const auto& [name, text] : builtin_recipes()) {
+    const auto recipe = parse_recipe(text, name, /*scale=*/"");
+    table.rows.push_back({name, recipe.title, std::to_string(recipe.runs.size())});
+  }
+  return table;
+}
+
+class List : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    command.add_option("KIND", kind_, join(kKinds, ", "))->type_name("")->required();
+    format_.declare(command);
+  }
+
+  int run() override {
+    const auto format = format_.format();
+    const bool is_known = std::find(kKinds.begin(), kKinds.end(), kind_) != kKinds.end();
+    const auto guess = nearest_name(kind_, kKinds);
+    check(is_known, "nothing called '", kind_, "' to list",
+          guess.empty() ? "" : "; did you mean '" + guess + "'?",
+          " There are: ", join(kKinds, ", "));
+    fmt::print("{}", render(kind_ == "recipes" ? recipe_table() : catalog_table(kind_), format));
+    return kSuccess;
+  }
+
+ private:
+  std::string kind_;
+  FormatFlag format_;
+};
+
+const bool registered = verbs().add(
+    "list", {
+                .summary = "What there is: models, datasets, measures, detectors, recipes",
+                .make = [] { return std::make_unique<List>(); },
+            });
+
+}  // namespace
+}  // namespace kelvin

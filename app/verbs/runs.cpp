@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "app/exit_code.h"
+#include "app/format_flag.h"
+#include "app/verb.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
+#include "kelvin/report/run_values.h"
+#include "kelvin/runs/run_folder.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string setting(const Run& run, const std::string& key) {
+  return run.config.has(key) ? value_text(run.config.at(key)) : "";
+}
+
+std::string observed(const Run& run, const Quantity& quantity) {
+  const auto seen = observation(run, quantity);
+  return seen ? short_number(seen->value) : "";
+}
+
+// "3/20": the newest line of the metrics that tells its epoch, of the config's number.
+std::string epochs_of(const Run& run) {
+  double done = 0;
+  for (const auto& line : run.metrics) {
+    const double epoch = metric(line, "epoch");
+    if (!std::isnan(epoch)) done = epoch;
+  }
+  return short_number(done) + "/" + setting(run, "train.epochs");
+}
+
+std::string name_below(const fs::path& root, const fs::path& folder) {
+  const auto name = folder.lexically_relative(root);
+  return name.empty() || name == "." ? folder.string() : name.string();
+}
+
+std::vector<std::string> row_of(const std::string& name, const Run& run) {
+  const double temperature = temperature_of(run);
+  return {name,
+          name_of(run.status),
+          setting(run, "model.name"),
+          setting(run, "data.name"),
+          std::isnan(temperature) ? "" : short_number(temperature),
+          std::to_string(seed_of(run)),
+          epochs_of(run),
+          observed(run, {.name = "accuracy", .split = "test"}),
+          observed(run, {.name = "solution_rank", .split = "test"})};
+}
+
+class Runs : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    command.add_option("DIR", folder_, "where to look, at any depth")->type_name("")->required();
+    format_.declare(command);
+  }
+
+  int run() override {
+    const auto format = format_.format();
+    Table table{.columns = {{"name"},
+                            {"status"},
+                            {"model"},
+                            {"dataset"},
+                            {"T", Alignment::right},
+                            {"seed", Alignment::right},
+                            {"epochs", Alignment::right},
+                            {"test accuracy", Alignment::right},
+                            {"SR", Alignment::right}}};
+    for (const auto& folder : find_runs(folder_)) {
+      const auto name = name_below(folder_, folder);
+      try {
+        table.rows.push_back(row_of(name, load_run(folder)));
+      } catch (const Error& error) {
+        // One damaged folder must not hide the others.
+        table.rows.push_back({name, "unreadable"});
+        fmt::print(stderr, "{}\n", error.what());
+      }
+    }
+    fmt::print("{}", render(table, format));
+    return kSuccess;
+  }
+
+ private:
+  std::string folder_;
+  FormatFlag format_;
+};
+
+const bool registered =
+    verbs().add("runs", {
+                            .summary = "What runs a folder holds, and their main results",
+                            .make = [] { return std::make_unique<Runs>(); },
+                        });
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include "app/compute_library.h"
+#include "app/config_flags.h"
+#include "app/exit_code.h"
+#include "app/format_flag.h"
+#include "app/interrupts.h"
+#include "app/metadata.h"
+#include "app/run_context.h"
+#include "app/threads_flag.h"
+#include "app/verb.h"
+#include "kelvin/core/check.h"
+#include "kelvin/report/comparison.h"
+#include "kelvin/runs/run_folder.h"
+
+namespace kelvin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string json_of_plan(const Config& config, const Json& plan) {
+  Json document;
+  for (const auto& [key, value] : config.values()) document["config"][key] = value;
+  document["plan"] = plan;
+  return document.dump(1) + "\n";
+}
+
+// The costs are comments, so that the whole can be saved and used as a config.
+std::string toml_of_plan(const Config& config, const Json& plan) {
+  auto text = config.to_toml() + "\n";
+  for (const auto& [key, value] : plan.items()) {
+    text +=
+        fmt::format("# {}: {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
+class Train : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    config_.declare(command);
+    command.add_option("--output", output_, "folder for the run; must not hold one yet")
+        ->type_name("DIR");
+    command.add_flag("--dry-run", is_dry_run_, "print the whole config and what it would cost");
+    command.add_flag("-q,--quiet", is_quiet_, "no progress");
+    threads_.declare(command);
+    format_.declare(command);
+  }
+
+  int run() override {
+    const auto format = format_.format();
+    const auto threads = threads_.threads();
+    const auto config = config_.config();
+    check(is_dry_run_ || !output_.empty(), "--output: required unless --dry-run");
+    // Loading the library takes a while: whatever can be refused before is refused before.
+    if (!output_.empty()) check_can_create_run(output_);
+
+    const auto& api = load_compute_library(threads);
+    const auto resolved = api.resolve(config);
+    if (is_dry_run_) {
+      const auto plan = api.plan(resolved);
+      fmt::print("{}", format == TableFormat::json || format == TableFormat::jsonl
+                           ? json_of_plan(resolved, plan)
+                           : toml_of_plan(resolved, plan));
+      return kSuccess;
+    }
+    catch_interrupts(SecondInterrupt::exits);
+    {
+      ProgressBar bar(is_quiet_);
+      api.train(resolved, output_, run_metadata(api.versions()), run_context(bar));
+    }
+    return print_result(format);
+  }
+
+ private:
+  int print_result(TableFormat format) const {
+    const auto run = load_run(output_);
+    if (run.status == RunStatus::stopped) {
+      fmt::print(stderr, "kelvin train: stopped; {} holds what was done\n", output_);
+      return interrupts() > 0 ? interrupt_exit_code() : kSuccess;
+    }
+    const auto comparison = compare({run});
+    if (format == TableFormat::text) {
+      fmt::print("{}\nrun folder: {}\n", text_of(comparison_table(comparison)), output_);
+    } else {
+      fmt::print("{}", render(comparison_records(comparison), format));
+    }
+    return kSuccess;
+  }
+
+  ConfigFlags config_;
+  ThreadsFlag threads_;
+  FormatFlag format_;
+  std::string output_;
+  bool is_dry_run_ = false;
+  bool is_quiet_ = false;
+};
+
+const bool registered =
+    verbs().add("train", {
+                             .summary = "Train one network and measure it: a run folder",
+                             .make = [] { return std::make_unique<Train>(); },
+                         });
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,70 @@
+#include "kelvin/core/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+void write_all(int file, std::string_view content, const std::filesystem::path& path) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const auto why = reason();
+      ::close(file);
+      check(false, path.string(), ": cannot write: ", why);
+    }
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path) {
+  check(!std::filesystem::is_directory(path), path.string(), ": is a folder, must be a file");
+  std::ifstream file(path, std::ios::binary);
+  check(file.is_open(), path.string(), ": cannot read: ", reason());
+  std::ostringstream content;
+  content << file.rdbuf();
+  check(!file.bad(), path.string(), ": cannot read to its end");
+  return std::move(content).str();
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  auto part = path;
+  part += ".part";
+  const int file = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  check(file >= 0, path.string(), ": cannot write: ", reason());
+  try {
+    write_all(file, content, path);
+    // Without the sync a crash of the machine may leave the new name with no content.
+    const bool synced = ::fsync(file) == 0 || errno == EINVAL;
+    const auto why = reason();
+    check(::close(file) == 0 && synced, path.string(), ": cannot write: ", why);
+    check(::rename(part.c_str(), path.c_str()) == 0, path.string(), ": cannot write: ", reason());
+  } catch (...) {
+    ::unlink(part.c_str());
+    throw;
+  }
+}
+
+void append_line(const std::filesystem::path& path, std::string_view line) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  check(file >= 0, path.string(), ": cannot write: ", reason());
+  std::string whole(line);
+  whole += '\n';
+  write_all(file, whole, path);
+  check(::close(file) == 0, path.string(), ": cannot write: ", reason());
+}
+
+}  // namespace kelvin

@@ -1,0 +1,290 @@
+#include "kelvin/core/npz_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string_view>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+
+namespace kelvin {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "zip and our arrays are little-endian");
+
+constexpr uint32_t kLocalHeader = 0x04034b50;
+constexpr uint32_t kCentralHeader = 0x02014b50;
+constexpr uint32_t kEndOfCentral = 0x06054b50;
+constexpr size_t kEndOfCentralBytes = 22;
+constexpr uint16_t kStored = 0;
+constexpr uint16_t kDeflated = 8;
+constexpr uint64_t kMaxMemberBytes = uint64_t{1} << 36;
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
+
+// Bounds-checked little-endian reads out of a file's bytes.
+class ByteReader {
+ public:
+  ByteReader(std::string_view bytes, std::string where) : bytes_(bytes), where_(std::move(where)) {}
+
+  template <class Number>
+  Number number(size_t offset) const {
+    Number value;
+    std::memcpy(&value, part(offset, sizeof(Number)).data(), sizeof(Number));
+    return value;
+  }
+
+  std::string_view part(uint64_t offset, uint64_t length) const {
+    check(offset <= bytes_.size() && length <= bytes_.size() - offset, where_, ": cut off: needs ",
+          length, " bytes at ", offset, ", the file has ", bytes_.size());
+    return bytes_.substr(offset, length);
+  }
+
+  size_t size() const { return bytes_.size(); }
+  const std::string& where() const { return where_; }
+
+ private:
+  std::string_view bytes_;
+  std::string where_;
+};
+
+std::string inflated(std::string_view packed, uint64_t size, const std::string& where) {
+  check(size <= kMaxMemberBytes, where, ": claims ", size, " bytes, which is too much");
+  // Deflate cannot shrink by more than about 1032 times: a larger claim is a lie.
+  check(size / 1100 <= packed.size(), where, ": claims ", size, " bytes out of ", packed.size());
+  std::string bytes(size, '\0');
+  z_stream stream{};
+  check(inflateInit2(&stream, -MAX_WBITS) == Z_OK, where, ": zlib does not start");
+  int result = Z_OK;
+  uint64_t read = 0;
+  uint64_t written = 0;
+  constexpr uint64_t kPiece = 1u << 30;  // zlib counts in 32 bits
+  while (result == Z_OK) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + read));
+    stream.avail_in = static_cast<uInt>(std::min<uint64_t>(packed.size() - read, kPiece));
+    stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + written);
+    stream.avail_out = static_cast<uInt>(std::min<uint64_t>(size - written, kPiece));
+    const auto in_before = stream.avail_in;
+    const auto out_before = stream.avail_out;
+    result = inflate(&stream, Z_NO_FLUSH);
+    read += in_before - stream.avail_in;
+    written += out_before - stream.avail_out;
+    if (in_before == stream.avail_in && out_before == stream.avail_out) break;
+  }
+  inflateEnd(&stream);
+  check(result == Z_STREAM_END && written == size, where, ": its compressed data is damaged");
+  return bytes;
+}
+
+// The text between `before` and `after` in an npy header, which is a Python literal.
+std::string_view between(std::string_view text, std::string_view before, char after,
+                         const std::string& where) {
+  const auto begin = text.find(before);
+  check(begin != std::string_view::npos, where, ": npy header has no ", before);
+  const auto rest = text.substr(begin + before.size());
+  const auto end = rest.find(after);
+  check(end != std::string_view::npos, where, ": npy header is cut off");
+  return rest.substr(0, end);
+}
+
+std::vector<int64_t> parse_shape(std::string_view text, const std::string& where) {
+  std::vector<int64_t> shape;
+  int64_t size = -1;
+  for (const char letter : text) {
+    if (letter >= '0' && letter <= '9') {
+      size = std::max<int64_t>(size, 0) * 10 + (letter - '0');
+      check(size < (int64_t{1} << 40), where, ": npy shape is too large");
+    } else if (letter == ',') {
+      check(size >= 0, where, ": npy shape is malformed: (", text, ")");
+      shape.push_back(size);
+      size = -1;
+    } else {
+      check(letter == ' ', where, ": npy shape is malformed: (", text, ")");
+    }
+  }
+  if (size >= 0) shape.push_back(size);
+  return shape;
+}
+
+size_t element_bytes(const std::string& dtype, const std::string& where) {
+  for (const char* known : {"f4", "f8", "i4", "i8", "u1"}) {
+    if (dtype == known) return static_cast<size_t>(dtype[1] - '0');
+  }
+  check(false, where, ": dtype must be one of f4, f8, i4, i8, u1, got '", dtype, "'");
+  return 0;
+}
+
+Array parse_npy(const std::string& bytes, const std::string& where) {
+  const ByteReader reader(bytes, where);
+  check(reader.part(0, 8).starts_with(kNpyMagic), where, ": is not an npy array");
+  const bool is_version_1 = bytes[6] == 1;
+  const uint64_t length = is_version_1 ? reader.number<uint16_t>(8) : reader.number<uint32_t>(8);
+  const uint64_t header_offset = is_version_1 ? 10 : 12;
+  const auto header = reader.part(header_offset, length);
+
+  Array array;
+  auto dtype = between(header, "'descr': '", '\'', where);
+  check(!dtype.empty() && dtype[0] != '>', where, ": big-endian arrays are not supported");
+  if (dtype[0] == '<' || dtype[0] == '|' || dtype[0] == '=') dtype.remove_prefix(1);
+  array.dtype = dtype;
+  check(between(header, "'fortran_order': ", ',', where) == "False", where,
+        ": must be in C order, is in Fortran order");
+  array.shape = parse_shape(between(header, "'shape': (", ')', where), where);
+
+  uint64_t expected = element_bytes(array.dtype, where);
+  for (const auto size : array.shape) {
+    const bool overflows = __builtin_mul_overflow(expected, static_cast<uint64_t>(size), &expected);
+    check(!overflows, where, ": npy shape is too large");
+  }
+  const auto data = header_offset + length;
+  check(bytes.size() - data == expected, where, ": shape needs ", expected, " bytes of data, has ",
+        bytes.size() - data);
+  array.bytes = bytes.substr(data);
+  return array;
+}
+
+std::string npy_of(const Array& array, const std::string& where) {
+  std::string shape;
+  int64_t elements = 1;
+  for (const auto size : array.shape) {
+    shape += std::to_string(size) + ",";
+    elements *= size;
+  }
+  const auto element = element_bytes(array.dtype, where);
+  check(array.bytes.size() == element * static_cast<uint64_t>(elements), where, ": shape needs ",
+        element * static_cast<uint64_t>(elements), " bytes, got ", array.bytes.size());
+  std::string header = "{'descr': '" + std::string(element == 1 ? "|" : "<") + array.dtype +
+                       "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  std::string npy(kNpyMagic);
+  npy += '\x01';
+  npy += '\x00';
+  npy += static_cast<char>(header.size() & 0xff);
+  npy += static_cast<char>(header.size() >> 8);
+  return npy + header + array.bytes;
+}
+
+template <class Number>
+void put(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof(Number));
+}
+
+// What local and central headers have in common.
+void put_member(std::string& bytes, const std::string& name, uint32_t crc, uint32_t size) {
+  put<uint16_t>(bytes, 20);  // version needed
+  put<uint16_t>(bytes, 0);   // flags
+  put<uint16_t>(bytes, kStored);
+  put<uint16_t>(bytes, 0);     // time
+  put<uint16_t>(bytes, 0x21);  // date: 1 January 1980, so that equal arrays give equal bytes
+  put<uint32_t>(bytes, crc);
+  put<uint32_t>(bytes, size);
+  put<uint32_t>(bytes, size);
+  put<uint16_t>(bytes, static_cast<uint16_t>(name.size()));
+  put<uint16_t>(bytes, 0);  // extra
+}
+
+size_t find_end_of_central(const ByteReader& reader) {
+  check(reader.size() >= kEndOfCentralBytes, reader.where(),
+        ": too short for an npz file: ", reader.size(), " bytes");
+  const size_t last = reader.size() - kEndOfCentralBytes;
+  const size_t first = last > 0xffff ? last - 0xffff : 0;  // a comment may follow
+  for (size_t offset = last + 1; offset-- > first;) {
+    if (reader.number<uint32_t>(offset) == kEndOfCentral) return offset;
+  }
+  check(false, reader.where(), ": is not an npz file, or is cut off");
+  return 0;
+}
+
+}  // namespace
+
+int64_t Array::size() const {
+  int64_t count = 1;
+  for (const auto length : shape) count *= length;
+  return count;
+}
+
+Arrays read_npz(const std::filesystem::path& path) {
+  const auto file = read_file(path);
+  const ByteReader reader(file, path.string());
+  const auto end = find_end_of_central(reader);
+  const auto members = reader.number<uint16_t>(end + 10);
+  uint64_t at = reader.number<uint32_t>(end + 16);
+
+  Arrays arrays;
+  for (int i = 0; i < members; ++i) {
+    check(reader.number<uint32_t>(at) == kCentralHeader, path.string(),
+          ": its list of members is damaged");
+    const auto method = reader.number<uint16_t>(at + 10);
+    const auto crc = reader.number<uint32_t>(at + 16);
+    const auto packed_size = reader.number<uint32_t>(at + 20);
+    const auto size = reader.number<uint32_t>(at + 24);
+    const auto name_length = reader.number<uint16_t>(at + 28);
+    const auto extra_length = reader.number<uint16_t>(at + 30);
+    const auto comment_length = reader.number<uint16_t>(at + 32);
+    const uint64_t local = reader.number<uint32_t>(at + 42);
+    auto name = std::string(reader.part(at + 46, name_length));
+    at += 46 + name_length + extra_length + comment_length;
+
+    const auto where = path.string() + ": '" + name + "'";
+    check(packed_size != 0xffffffff && size != 0xffffffff, where,
+          ": members of 4 GiB and more are not supported");
+    check(reader.number<uint32_t>(local) == kLocalHeader, where, ": its header is damaged");
+    const auto data =
+        local + 30 + reader.number<uint16_t>(local + 26) + reader.number<uint16_t>(local + 28);
+    const auto packed = reader.part(data, packed_size);
+    check(method == kStored || method == kDeflated, where,
+          ": must be stored or deflated, has zip method ", method);
+    check(method == kDeflated || packed_size == size, where, ": its sizes disagree");
+    const auto bytes = method == kStored ? std::string(packed) : inflated(packed, size, where);
+    check(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()) == crc, where,
+          ": its checksum is wrong");
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    arrays[name] = parse_npy(bytes, where);
+  }
+  return arrays;
+}
+
+void write_npz(const std::filesystem::path& path, const Arrays& arrays) {
+  std::string file;
+  std::string central;
+  for (const auto& [key, array] : arrays) {
+    const auto where = path.string() + ": '" + key + "'";
+    const auto npy = npy_of(array, where);
+    check(file.size() + npy.size() < 0xffffffff, where, ": an npz of 4 GiB is not supported");
+    const auto name = key + ".npy";
+    const auto crc =
+        static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(npy.data()), npy.size()));
+    const auto offset = static_cast<uint32_t>(file.size());
+    const auto size = static_cast<uint32_t>(npy.size());
+
+    put<uint32_t>(file, kLocalHeader);
+    put_member(file, name, crc, size);
+    file += name + npy;
+
+    put<uint32_t>(central, kCentralHeader);
+    put<uint16_t>(central, 20);  // version made by
+    put_member(central, name, crc, size);
+    put<uint16_t>(central, 0);  // comment
+    put<uint16_t>(central, 0);  // disk
+    put<uint16_t>(central, 0);  // internal attributes
+    put<uint32_t>(central, 0);  // external attributes
+    put<uint32_t>(central, offset);
+    central += name;
+  }
+  const auto central_offset = static_cast<uint32_t>(file.size());
+  file += central;
+  put<uint32_t>(file, kEndOfCentral);
+  put<uint16_t>(file, 0);
+  put<uint16_t>(file, 0);
+  put<uint16_t>(file, static_cast<uint16_t>(arrays.size()));
+  put<uint16_t>(file, static_cast<uint16_t>(arrays.size()));
+  put<uint32_t>(file, static_cast<uint32_t>(central.size()));
+  put<uint32_t>(file, central_offset);
+  put<uint16_t>(file, 0);
+  write_file_atomically(path, file);
+}
+
+}  // namespace kelvin

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kelvin {
+
+// A NumPy array in C order.
+struct Array {
+  std::string dtype;           // NumPy's name without byte order: "f4", "f8", "i8", "i4", "u1"
+  std::vector<int64_t> shape;  // empty for a scalar
+  std::string bytes;           // little-endian elements
+
+  int64_t size() const;  // number of elements
+};
+
+using Arrays = std::map<std::string, Array>;
+
+// Reads an npz (a zip of npy files, stored or deflated).  Truncated, overlong or
+// otherwise malformed files are an Error that names the path and the member.
+Arrays read_npz(const std::filesystem::path& path);
+
+// Writes an uncompressed npz; the same arrays always give the same bytes.
+void write_npz(const std::filesystem::path& path, const Arrays& arrays);
+
+}  // namespace kelvin

@@ -1,0 +1,17 @@
+#include "kelvin/core/reading.h"
+
+namespace kelvin {
+
+nlohmann::ordered_json fields_of(const Reading& reading) {
+  nlohmann::ordered_json fields;
+  fields["name"] = reading.name;
+  fields["value"] = reading.value;
+  if (!reading.layer.empty()) fields["layer"] = reading.layer;
+  if (!reading.split.empty()) fields["split"] = reading.split;
+  if (!reading.detector.empty()) fields["detector"] = reading.detector;
+  if (!reading.ood.empty()) fields["ood"] = reading.ood;
+  if (reading.index) fields["index"] = *reading.index;
+  return fields;
+}
+
+}  // namespace kelvin

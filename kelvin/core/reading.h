@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kelvin {
+
+// What a number means: matrix, centring, threshold, precision, sample, ...
+// A rank without these is not a number.  Always a JSON object.
+using Definition = nlohmann::json;
+
+// One measured number.  The optional fields say what it was measured on, where that applies.
+struct Reading {
+  std::string name;
+  double value = 0;
+  std::string layer = {};
+  std::string split = {};
+  std::string detector = {};
+  std::string ood = {};
+  std::optional<int64_t> index = {};
+  Definition definition = Definition::object();
+};
+
+using Readings = std::vector<Reading>;
+
+// The reading's fields without its definition; unset fields are left out.
+nlohmann::ordered_json fields_of(const Reading& reading);
+
+}  // namespace kelvin

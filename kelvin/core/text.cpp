@@ -1,0 +1,73 @@
+#include "kelvin/core/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+
+namespace kelvin {
+namespace {
+
+// Levenshtein, row by row.
+size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < to.size(); ++j) {
+      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  for (size_t end = text.find(separator); end != std::string_view::npos;
+       end = text.find(separator, start)) {
+    parts.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  parts.emplace_back(text.substr(start));
+  return parts;
+}
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  std::string nearest;
+  size_t smallest = std::max<size_t>(name.size() / 2, 1) + 1;
+  for (const auto& candidate : candidates) {
+    const size_t distance = edit_distance(name, candidate);
+    if (distance >= smallest) continue;
+    smallest = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+std::string short_number(double value, int digits) {
+  if (std::isfinite(value) && value == std::round(value) && std::abs(value) < 1e6) {
+    return fmt::format("{}", static_cast<int64_t>(value));
+  }
+  return fmt::format("{:.{}g}", value, digits);
+}
+
+std::string short_duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace kelvin

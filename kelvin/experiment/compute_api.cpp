@@ -1,0 +1,84 @@
+#include "kelvin/experiment/compute_api.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/torch.h>
+
+#include "kelvin/experiment/measure_dump.h"
+#include "kelvin/experiment/run.h"
+#include "kelvin/experiment/run_settings.h"
+
+namespace kelvin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Config resolve(const Config& config) { return RunSettings::from(config).resolved; }
+
+Json plan(const Config& resolved) {
+  torch::NoGradGuard no_grad;
+  const auto settings = RunSettings::from(resolved);
+  const auto& dataset = datasets().find(settings.dataset);
+  const auto sample = load_dataset(settings.dataset, {.train_samples = 256, .test_samples = 1});
+  const ModelShape shape{.channels = sample.train.pixels.size(1),
+                         .height = sample.train.pixels.size(2),
+                         .width = sample.train.pixels.size(3),
+                         .classes = dataset.classes};
+  const auto model = settings.build_model(shape);
+  model->eval();
+  const BatchMaker batches(sample.mean, sample.deviation);
+  const auto batch = batches.make(sample.train, fixed_sample(0, 256, sample.train.size()));
+  Taps taps;
+  const auto logits = model->forward(batch.images, &taps);
+  const double samples = static_cast<double>(batch.labels.size(0));
+  const double norm = logits.to(torch::kFloat64).norm().item<double>() / std::sqrt(samples);
+  const auto macs = taps.macs() / batch.labels.size(0);
+  return {{"parameters", parameter_count(*model)},
+          {"weight_layers", taps.layers().size()},
+          {"macs_per_image", macs},
+          {"training_gflop_per_1000_images", 6e-6 * static_cast<double>(macs)},
+          {"initial_logits_norm_per_sample", norm},
+          {"initial_logits_norm_per_sample_over_t", norm / settings.train.temperature}};
+}
+
+void train_run(const Config& resolved, const std::filesystem::path& output, const Json& metadata,
+               const RunContext& context) {
+  run(resolved, output, metadata, context);
+}
+
+Readings measure_npz(const std::filesystem::path& npz, const std::vector<std::string>& measures,
+                     const RunContext&) {
+  return measure_dump(npz, measures);
+}
+
+// What follows `key` in LibTorch's long description of itself.  LibTorch 1.13 has no other way.
+std::string described(const std::string& key) {
+  const auto description = at::show_config();
+  const auto begin = description.find(key);
+  if (begin == std::string::npos) return "unknown";
+  const auto end = description.find_first_of(", \n", begin + key.size());
+  return description.substr(begin + key.size(), end - begin - key.size());
+}
+
+Json versions() {
+  return {{"torch", TORCH_VERSION},
+          {"blas", described("BLAS_INFO=")},
+          {"cpu_capability", described("CPU capability usage: ")},
+          {"threads", at::get_num_threads()}};
+}
+
+void set_threads(int64_t threads) { at::set_num_threads(static_cast<int>(threads)); }
+
+}  // namespace
+}  // namespace kelvin
+
+const kelvin::ComputeApi* kelvin_compute_api() {
+  static const kelvin::ComputeApi api = {.resolve = kelvin::resolve,
+                                         .plan = kelvin::plan,
+                                         .train = kelvin::train_run,
+                                         .measure_run = kelvin::measure_run,
+                                         .measure_dump = kelvin::measure_npz,
+                                         .versions = kelvin::versions,
+                                         .set_threads = kelvin::set_threads};
+  return &api;
+}

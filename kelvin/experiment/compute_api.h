@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kelvin/core/reading.h"
+#include "kelvin/runs/config.h"
+
+// What a program that must start fast (the tool) can ask of libkelvin after it
+// has loaded it by hand.  No LibTorch type appears here, so that including this
+// header does not link it.
+
+namespace kelvin {
+
+// How far a piece of work is; sent at most a few times a second.
+struct Progress {
+  std::string phase;  // "train", "measure", "probe"
+  int64_t done = 0;
+  int64_t total = 0;
+  double images_per_second = 0;
+  std::string note = {};  // "loss 3.21, accuracy 18 %"
+};
+
+// The outside world as a run sees it: the library itself reads no clock and prints nothing.
+struct RunContext {
+  std::function<void(const Progress&)> report_progress = [](const Progress&) {};
+  std::function<double()> seconds = [] { return 0.0; };  // monotonic
+  std::function<bool()> should_stop = [] { return false; };
+};
+
+struct ComputeApi {
+  // Checks every setting and returns the config with nothing unset any more.
+  Config (*resolve)(const Config& config);
+
+  // What a run of a resolved config would cost: parameters, macs_per_image, layers, images, ...
+  nlohmann::ordered_json (*plan)(const Config& resolved);
+
+  // One run from data to readings in the new folder `output`.  Stops early, and
+  // says so in the folder's status, when the context asks for it.
+  void (*train)(const Config& resolved, const std::filesystem::path& output,
+                const nlohmann::ordered_json& metadata, const RunContext& context);
+
+  // Measures the weights of a finished run again and adds the readings to its
+  // folder; all of the run's own measures when `measures` is empty.
+  Readings (*measure_run)(const std::filesystem::path& run,
+                          const std::vector<std::string>& measures, const RunContext& context);
+
+  // Measures a dump: an npz with `logits`, `labels`, optionally `features`, `weight`, `bias`,
+  // `temperature`.
+  Readings (*measure_dump)(const std::filesystem::path& npz,
+                           const std::vector<std::string>& measures, const RunContext& context);
+
+  // Versions of LibTorch and BLAS, CPU capability in use, threads.
+  nlohmann::ordered_json (*versions)();
+
+  void (*set_threads)(int64_t threads);
+};
+
+}  // namespace kelvin
+
+// The one symbol the tool looks up.
+extern "C" const kelvin::ComputeApi* kelvin_compute_api();

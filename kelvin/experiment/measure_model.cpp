@@ -1,0 +1,187 @@
+#include "kelvin/experiment/measure_model.h"
+
+#include <torch/torch.h>
+
+#include <map>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/seeds.h"
+#include "kelvin/data/batches.h"
+#include "kelvin/math/detection_curve.h"
+#include "kelvin/representations/extract.h"
+
+namespace kelvin {
+namespace {
+
+using Tensors = std::vector<torch::Tensor>;
+
+struct NamedDetector {
+  std::string name;
+  std::unique_ptr<Detector> detector;
+  Tensors id_scores = {};
+  std::map<std::string, Tensors> ood_scores = {};  // by foreign dataset
+};
+
+// Gathers the parts of records that detectors are fitted on.
+class FitRecord {
+ public:
+  void add(const Record& record) {
+    last_ = record;
+    features_.push_back(record.features);
+    logits_.push_back(record.logits);
+    labels_.push_back(record.labels);
+  }
+  Record whole() const {
+    Record record = last_;
+    record.layers.clear();
+    record.features = torch::cat(features_);
+    record.logits = torch::cat(logits_);
+    record.labels = torch::cat(labels_);
+    return record;
+  }
+
+ private:
+  Record last_;
+  Tensors features_;
+  Tensors logits_;
+  Tensors labels_;
+};
+
+class Session {
+ public:
+  Session(Model& model, const Dataset& dataset, const RunSettings& settings,
+          const RunContext& context)
+      : model_(model), dataset_(dataset), settings_(settings), context_(context) {
+    for (const auto& name : settings.measure.names) {
+      measures_.push_back(settings.make_measure(name));
+      const auto needs = measures_.back()->needs();
+      needs_.train_split |= needs.train_split;
+      needs_.layers |= needs.layers;
+      needs_.ood |= needs.ood;
+    }
+  }
+
+  void use_detectors() {
+    for (const auto& name : settings_.measure.detectors) {
+      detectors_.push_back({.name = name, .detector = settings_.make_detector(name)});
+    }
+  }
+
+  void see_trained_dataset() {
+    if (needs_.train_split || !detectors_.empty()) {
+      FitRecord fit_record;
+      show(dataset_, Split::train, false, [&](const Record& record) {
+        if (!detectors_.empty()) fit_record.add(record);
+      });
+      for (auto& each : detectors_) each.detector->fit(fit_record.whole());
+    }
+    show(dataset_, Split::test, false, [&](const Record& record) {
+      for (auto& each : detectors_) each.id_scores.push_back(each.detector->score(record));
+    });
+  }
+
+  void see_foreign(const Dataset& foreign) {
+    if (needs_.ood && needs_.train_split) show(foreign, Split::train, true, [](const Record&) {});
+    if (!needs_.ood && detectors_.empty()) return;
+    show(foreign, Split::test, true, [&](const Record& record) {
+      for (auto& each : detectors_) {
+        each.ood_scores[foreign.name].push_back(each.detector->score(record));
+      }
+    });
+  }
+
+  Measured results() const {
+    Measured measured;
+    for (size_t i = 0; i < measures_.size(); ++i) {
+      progress("measure", static_cast<int64_t>(i), settings_.measure.names[i]);
+      for (auto& reading : measures_[i]->compute()) measured.readings.push_back(std::move(reading));
+    }
+    for (const auto& each : detectors_) {
+      for (const auto& [ood, scores] : each.ood_scores) {
+        add_detection(measured, each, ood, torch::cat(scores));
+      }
+    }
+    return measured;
+  }
+
+ private:
+  template <class Extra>
+  void show(const Dataset& dataset, Split split, bool is_ood, const Extra& extra) {
+    const bool for_measures = !is_ood || needs_.ood;
+    ExtractOptions options{
+        .split = split, .is_ood = is_ood, .with_layers = needs_.layers && for_measures};
+    if (split == Split::train) {
+      options.indices = fixed_sample(named_seed(settings_.context().seed, "measure"),
+                                     settings_.measure.train_samples, dataset.train.size());
+    }
+    extract(model_, dataset, dataset_, options, [&](const Record& record) {
+      if (for_measures) {
+        for (auto& measure : measures_) measure->update(record);
+      }
+      extra(record);
+    });
+  }
+
+  void progress(const char* phase, int64_t done, const std::string& note) const {
+    context_.report_progress({.phase = phase,
+                              .done = done,
+                              .total = static_cast<int64_t>(measures_.size()),
+                              .note = note});
+  }
+
+  static void add_detection(Measured& measured, const NamedDetector& each, const std::string& ood,
+                            const torch::Tensor& ood_scores) {
+    const auto id_scores = torch::cat(each.id_scores);
+    const auto quality = detection_quality(id_scores, ood_scores);
+    auto definition = each.detector->definition();
+    definition["positive"] = "in distribution";
+    definition["id_samples"] = id_scores.size(0);
+    definition["ood_samples"] = ood_scores.size(0);
+    auto ood_positive = definition;
+    ood_positive["positive"] = "out of distribution";
+    const auto add = [&](const char* name, double value, const Definition& meaning) {
+      measured.readings.push_back({.name = name,
+                                   .value = value,
+                                   .split = "test",
+                                   .detector = each.name,
+                                   .ood = ood,
+                                   .definition = meaning});
+    };
+    add("auroc", quality.auroc, definition);
+    add("aupr_in", quality.aupr_in, definition);
+    add("aupr_out", quality.aupr_out, ood_positive);
+    add("fpr95_id", quality.fpr95_id, definition);
+    add("fpr95_ood", quality.fpr95_ood, ood_positive);
+
+    const auto list = [](const torch::Tensor& scores) {
+      const auto doubles = scores.to(torch::kFloat64).contiguous();
+      return std::vector<double>(doubles.data_ptr<double>(),
+                                 doubles.data_ptr<double>() + doubles.numel());
+    };
+    measured.scores.push_back({.detector = each.name,
+                               .ood = ood,
+                               .id_scores = list(id_scores),
+                               .ood_scores = list(ood_scores)});
+  }
+
+  Model& model_;
+  const Dataset& dataset_;
+  const RunSettings& settings_;
+  const RunContext& context_;
+  std::vector<std::unique_ptr<Measure>> measures_;
+  std::vector<NamedDetector> detectors_;
+  Needs needs_;
+};
+
+}  // namespace
+
+Measured measure_model(Model& model, const Dataset& dataset, const std::vector<Dataset>& foreign,
+                       const RunSettings& settings, const RunContext& context) {
+  Session session(model, dataset, settings, context);
+  if (!foreign.empty()) session.use_detectors();
+  session.see_trained_dataset();
+  for (const auto& each : foreign) session.see_foreign(each);
+  return session.results();
+}
+
+}  // namespace kelvin

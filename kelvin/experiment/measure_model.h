@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "kelvin/data/dataset.h"
+#include "kelvin/experiment/compute_api.h"
+#include "kelvin/experiment/run_settings.h"
+#include "kelvin/model/model.h"
+#include "kelvin/runs/run_folder.h"
+
+namespace kelvin {
+
+struct Measured {
+  Readings readings;
+  std::vector<Scores> scores;
+};
+
+// Runs the model once over each split that somebody needs, feeds every measure
+// and detector of the settings, and collects what they say.
+Measured measure_model(Model& model, const Dataset& dataset, const std::vector<Dataset>& foreign,
+                       const RunSettings& settings, const RunContext& context);
+
+}  // namespace kelvin

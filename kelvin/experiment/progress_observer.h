@@ -1,0 +1,22 @@
+#pragma once
+
+#include "kelvin/experiment/compute_api.h"
+#include "kelvin/train/train.h"
+
+namespace kelvin {
+
+// Tells the outside how far training is, a few times a second at most.
+class ProgressObserver : public TrainObserver {
+ public:
+  explicit ProgressObserver(const RunContext& context) : context_(context) {}
+
+  void before_training(const TrainState& state) override;
+  void after_step(const TrainState& state) override;
+
+ private:
+  const RunContext& context_;
+  double start_ = 0;
+  double last_ = 0;
+};
+
+}  // namespace kelvin

@@ -1,0 +1,85 @@
+#include "kelvin/experiment/run.h"
+
+#include <torch/torch.h>
+
+#include "kelvin/experiment/checkpoint.h"
+#include "kelvin/experiment/epoch_metrics.h"
+#include "kelvin/experiment/measure_model.h"
+#include "kelvin/experiment/progress_observer.h"
+#include "kelvin/experiment/run_settings.h"
+#include "kelvin/model/safetensors.h"
+#include "kelvin/runs/run_folder.h"
+
+namespace kelvin {
+namespace {
+
+std::vector<Dataset> load_foreign(const RunSettings& settings) {
+  std::vector<Dataset> foreign;
+  for (const auto& name : settings.ood) foreign.push_back(load_dataset(name, settings.request));
+  return foreign;
+}
+
+ModelShape shape_for(const Dataset& dataset) {
+  const auto& pixels = dataset.train.pixels;
+  return {.channels = pixels.size(1),
+          .height = pixels.size(2),
+          .width = pixels.size(3),
+          .classes = dataset.classes};
+}
+
+void keep(const RunFolder& folder, const Measured& measured) {
+  folder.add_readings(measured.readings);
+  for (const auto& scores : measured.scores) folder.write_scores(scores);
+}
+
+// The pipeline: data, model, train, representations, measures, result.
+RunStatus execute(const RunSettings& settings, const RunFolder& folder, const RunContext& context) {
+  const auto dataset = load_dataset(settings.dataset, settings.request);
+  const auto foreign = load_foreign(settings);
+  const auto model = settings.build_model(shape_for(dataset));
+
+  EpochMetrics metrics(dataset, settings, folder, context);
+  ProgressObserver progress(context);
+  const auto outcome =
+      train(*model, dataset, settings.train, {&metrics, &progress}, context.should_stop);
+  if (outcome == TrainOutcome::stopped) return RunStatus::stopped;
+
+  write_checkpoint(folder, *model, settings.train.epochs);
+  metrics.write_curves();
+  folder.add_readings({metrics.norm_growth()});
+  keep(folder, measure_model(*model, dataset, foreign, settings, context));
+  return RunStatus::finished;
+}
+
+}  // namespace
+
+void run(const Config& config, const std::filesystem::path& output,
+         const nlohmann::ordered_json& metadata, const RunContext& context) {
+  const auto settings = RunSettings::from(config);
+  const auto folder = RunFolder::create(output, settings.resolved, metadata);
+  try {
+    folder.set_status(execute(settings, folder, context));
+  } catch (...) {
+    folder.set_status(RunStatus::failed);
+    throw;
+  }
+}
+
+Readings measure_run(const std::filesystem::path& path, const std::vector<std::string>& measures,
+                     const RunContext& context) {
+  const auto folder = RunFolder::open(path);
+  auto settings = RunSettings::from(Config::load(path / "config.toml"));
+  if (!measures.empty()) {
+    settings.measure.names = measures;
+    settings.measure.detectors.clear();
+  }
+  const auto dataset = load_dataset(settings.dataset, settings.request);
+  const auto foreign = load_foreign(settings);
+  const auto model = settings.build_model(shape_for(dataset));
+  load_weights(last_weights(path), *model);
+  const auto measured = measure_model(*model, dataset, foreign, settings, context);
+  keep(folder, measured);
+  return measured.readings;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+
+#include "kelvin/experiment/compute_api.h"
+#include "kelvin/runs/config.h"
+
+namespace kelvin {
+
+// One run, from data to readings, in the new folder `output`.
+void run(const Config& config, const std::filesystem::path& output,
+         const nlohmann::ordered_json& metadata, const RunContext& context);
+
+// Measures the last weights of a run again; adds the readings to its folder and returns them.
+Readings measure_run(const std::filesystem::path& path, const std::vector<std::string>& measures,
+                     const RunContext& context);
+
+}  // namespace kelvin

@@ -1,0 +1,157 @@
+#include "kelvin/experiment/run_settings.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/seeds.h"
+
+namespace kelvin {
+namespace {
+
+void keep(Config& resolved, const std::string& section, const Settings& settings) {
+  for (const auto& [key, value] : settings.resolved()) {
+    resolved.set(section.empty() ? key : section + "." + key, value);
+  }
+}
+
+void finish(Config& resolved, const std::string& section, const Settings& settings) {
+  settings.reject_unknown_keys();
+  keep(resolved, section, settings);
+}
+
+void check_above_zero(const std::string& key, double value) {
+  check(std::isfinite(value) && value > 0, key, ": must be a finite number above 0, got ", value);
+}
+
+void check_not_negative(const std::string& key, double value) {
+  check(std::isfinite(value) && value >= 0, key, ": must be a finite number, not below 0, got ",
+        value);
+}
+
+void read_data(const Config& config, RunSettings& run) {
+  auto settings = config.section("data");
+  settings.read("name", run.dataset);
+  settings.read("ood", run.ood);
+  settings.read("train_samples", run.request.train_samples);
+  settings.read("test_samples", run.request.test_samples);
+  datasets().find(run.dataset);
+  for (const auto& name : run.ood) {
+    datasets().find(name);
+    check(name != run.dataset, "data.ood: must differ from data.name, got '", name, "' for both");
+  }
+  check_not_negative("data.train_samples", double(run.request.train_samples));
+  check_not_negative("data.test_samples", double(run.request.test_samples));
+  finish(run.resolved, "data", settings);
+}
+
+void read_train(const Config& config, RunSettings& run) {
+  auto settings = config.section("train");
+  auto& train = run.train;
+  std::string schedule = "cosine";
+  settings.read("temperature", train.temperature);
+  settings.read("epochs", train.epochs);
+  settings.read("batch_size", train.batch_size);
+  settings.read("lr", train.rate);
+  settings.read("schedule", schedule);
+  settings.read("warmup_epochs", train.warmup_epochs);
+  settings.read("momentum", train.momentum);
+  settings.read("nesterov", train.nesterov);
+  settings.read("weight_decay", train.weight_decay);
+  train.schedule = schedule_of(schedule);
+  train.seed = static_cast<uint64_t>(run.seed);
+  check_above_zero("train.temperature", train.temperature);
+  check(train.epochs >= 1, "train.epochs: must be at least 1, got ", train.epochs);
+  // Batch normalisation has no variance to divide by in a batch of one.
+  check(train.batch_size >= 2, "train.batch_size: must be at least 2, got ", train.batch_size);
+  check_above_zero("train.lr", train.rate);
+  check_not_negative("train.warmup_epochs", train.warmup_epochs);
+  check(train.momentum >= 0 && train.momentum < 1, "train.momentum: must be in [0, 1), got ",
+        train.momentum);
+  check(!train.nesterov || train.momentum > 0, "train.nesterov: needs a momentum above 0");
+  check_not_negative("train.weight_decay", train.weight_decay);
+  finish(run.resolved, "train", settings);
+}
+
+void read_measure(const Config& config, RunSettings& run) {
+  auto settings = config.section("measure");
+  settings.read("names", run.measure.names);
+  settings.read("detectors", run.measure.detectors);
+  settings.read("train_samples", run.measure.train_samples);
+  settings.read("epoch_samples", run.measure.epoch_samples);
+  for (const auto& name : run.measure.names) measures().find(name);
+  for (const auto& name : run.measure.detectors) detectors().find(name);
+  check(run.measure.train_samples >= 2, "measure.train_samples: must be at least 2, got ",
+        run.measure.train_samples);
+  check(run.measure.epoch_samples >= 2, "measure.epoch_samples: must be at least 2, got ",
+        run.measure.epoch_samples);
+  finish(run.resolved, "measure", settings);
+}
+
+// Makes one of each measure and detector, because only they know which keys they read.
+std::vector<std::string> read_each_measure(const Config& config, RunSettings& run) {
+  std::vector<std::string> sections;
+  for (const auto& [name, entry] : measures().entries()) {
+    sections.push_back("measure." + name);
+    auto settings = config.section(sections.back());
+    entry.make(run.context(), settings);
+    finish(run.resolved, sections.back(), settings);
+  }
+  for (const auto& [name, entry] : detectors().entries()) {
+    sections.push_back("detector." + name);
+    auto settings = config.section(sections.back());
+    entry.make(run.context(), settings);
+    finish(run.resolved, sections.back(), settings);
+  }
+  return sections;
+}
+
+void read_model(const Config& config, RunSettings& run) {
+  auto settings = config.section("model");
+  settings.read("name", run.model);
+  const ModelShape shape{.classes = datasets().find(run.dataset).classes};
+  models().find(run.model).build(shape, settings);
+  finish(run.resolved, "model", settings);
+}
+
+}  // namespace
+
+RunSettings RunSettings::from(const Config& config) {
+  RunSettings run;
+  auto top = config.section("");
+  top.read("seed", run.seed);
+  finish(run.resolved, "", top);
+  check(run.seed >= 0, "seed: must not be below 0, got ", run.seed);
+  read_data(config, run);
+  read_train(config, run);
+  read_measure(config, run);
+  std::vector<std::string> sections = {"data", "model", "train", "measure"};
+  for (const auto& section : read_each_measure(config, run)) sections.push_back(section);
+  config.reject_unknown_sections(sections);
+  read_model(config, run);
+  return run;
+}
+
+std::shared_ptr<Model> RunSettings::build_model(const ModelShape& shape) const {
+  auto settings = resolved.section("model");
+  // The one place where the global generator is seeded: torch::nn initialises from it.
+  torch::manual_seed(named_seed(static_cast<uint64_t>(seed), "init"));
+  return models().find(model).build(shape, settings);
+}
+
+std::unique_ptr<Measure> RunSettings::make_measure(const std::string& name) const {
+  auto settings = resolved.section("measure." + name);
+  return measures().find(name).make(context(), settings);
+}
+
+std::unique_ptr<Detector> RunSettings::make_detector(const std::string& name) const {
+  auto settings = resolved.section("detector." + name);
+  return detectors().find(name).make(context(), settings);
+}
+
+MeasureContext RunSettings::context() const {
+  return {.temperature = train.temperature, .seed = static_cast<uint64_t>(seed)};
+}
+
+}  // namespace kelvin

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kelvin/data/dataset.h"
+#include "kelvin/measures/detectors/detector.h"
+#include "kelvin/measures/measure.h"
+#include "kelvin/model/model.h"
+#include "kelvin/runs/config.h"
+#include "kelvin/train/train.h"
+
+namespace kelvin {
+
+struct MeasureSettings {
+  std::vector<std::string> names = {"accuracy", "logits_norm", "solution_rank",
+                                    "post_softmax_rank"};
+  std::vector<std::string> detectors = {"neco"};  // used when there are foreign datasets
+  int64_t train_samples = 4000;  // of the training split, for probes, detectors, accuracy
+  int64_t epoch_samples = 1000;  // of each split, for the metrics after every epoch
+};
+
+// The whole description of a run.  Made from a config; everything is checked, nothing is unset.
+struct RunSettings {
+  int64_t seed = 0;
+  std::string dataset = "glyphs100";
+  std::vector<std::string> ood;
+  DatasetRequest request;
+  std::string model = "resnet10";
+  TrainOptions train;
+  MeasureSettings measure;
+  Config resolved;  // every key that exists, with its value
+
+  static RunSettings from(const Config& config);
+
+  // Fresh weights, drawn from the run's seed.
+  std::shared_ptr<Model> build_model(const ModelShape& shape) const;
+  std::unique_ptr<Measure> make_measure(const std::string& name) const;
+  std::unique_ptr<Detector> make_detector(const std::string& name) const;
+  MeasureContext context() const;
+};
+
+}  // namespace kelvin

@@ -1,0 +1,157 @@
+#include "kelvin/math/logistic_regression.h"
+
+#include <torch/types.h>
+
+#include <cmath>
+#include <deque>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+constexpr size_t kHistory = 10;
+constexpr int kMaxHalvings = 30;
+constexpr double kSufficientDecrease = 1e-4;
+
+// The objective over one matrix of parameters [classes, dims + 1]; the last column is the bias.
+class Objective {
+ public:
+  Objective(torch::Tensor features, torch::Tensor labels, int64_t classes, double l2)
+      : features_(std::move(features)), l2_(l2) {
+    const auto samples = features_.size(0);
+    one_hot_ = torch::zeros({samples, classes}, features_.options());
+    one_hot_.scatter_(1, labels.unsqueeze(1), 1);
+  }
+
+  // Loss in double precision whatever the features' type; the gradient in theirs.
+  double operator()(const torch::Tensor& parameters, torch::Tensor& gradient) const {
+    const auto dims = features_.size(1);
+    const auto samples = static_cast<double>(features_.size(0));
+    const auto weight = parameters.narrow(1, 0, dims);
+    const auto bias = parameters.select(1, dims);
+    const auto log_probabilities = torch::log_softmax(torch::addmm(bias, features_, weight.t()), 1);
+    const auto residual = (log_probabilities.exp() - one_hot_) / samples;
+    gradient = torch::cat(
+        {residual.t().matmul(features_) + l2_ * weight, residual.sum(0).unsqueeze(1)}, 1);
+    const double loss =
+        -(log_probabilities * one_hot_).sum(torch::kFloat64).item<double>() / samples;
+    return loss + 0.5 * l2_ * weight.square().sum(torch::kFloat64).item<double>();
+  }
+
+ private:
+  torch::Tensor features_;
+  torch::Tensor one_hot_;
+  double l2_;
+};
+
+double inner_product(const torch::Tensor& a, const torch::Tensor& b) {
+  return (a * b).sum(torch::kFloat64).item<double>();
+}
+
+// The two-loop recursion over the last steps s and gradient changes y.
+class InverseHessian {
+ public:
+  torch::Tensor times(const torch::Tensor& gradient) const {
+    auto direction = gradient.clone();
+    std::vector<double> alphas(pairs_.size());
+    for (size_t i = pairs_.size(); i-- > 0;) {
+      alphas[i] = inner_product(pairs_[i].step, direction) / pairs_[i].curvature;
+      direction.sub_(pairs_[i].change, alphas[i]);
+    }
+    if (!pairs_.empty()) {
+      const auto& last = pairs_.back();
+      direction.mul_(last.curvature / inner_product(last.change, last.change));
+    }
+    for (size_t i = 0; i < pairs_.size(); ++i) {
+      const double beta = inner_product(pairs_[i].change, direction) / pairs_[i].curvature;
+      direction.add_(pairs_[i].step, alphas[i] - beta);
+    }
+    return direction;
+  }
+
+  void add(torch::Tensor step, torch::Tensor change) {
+    const double curvature = inner_product(step, change);
+    if (curvature <= 1e-12) return;  // rounding: would make the estimate indefinite
+    if (pairs_.size() == kHistory) pairs_.pop_front();
+    pairs_.push_back({std::move(step), std::move(change), curvature});
+  }
+
+  bool empty() const { return pairs_.empty(); }
+  void forget() { pairs_.clear(); }
+
+ private:
+  struct Pair {
+    torch::Tensor step;
+    torch::Tensor change;
+    double curvature;
+  };
+  std::deque<Pair> pairs_;
+};
+
+}  // namespace
+
+torch::Tensor LinearClassifier::scores(const torch::Tensor& features) const {
+  return torch::addmm(bias, features, weight.t());
+}
+
+LinearClassifier fit_logistic_regression(const torch::Tensor& features, const torch::Tensor& labels,
+                                         int64_t classes, const LogisticRegressionOptions& options,
+                                         const LinearClassifier* start) {
+  check(features.dim() == 2 && features.size(0) > 0 && features.is_floating_point(),
+        "fit_logistic_regression: features must be floating [samples, dims], got ",
+        features.sizes());
+  check(labels.dim() == 1 && labels.size(0) == features.size(0),
+        "fit_logistic_regression: labels must be [", features.size(0), "], got ", labels.sizes());
+  check(classes >= 2, "fit_logistic_regression: needs at least 2 classes, got ", classes);
+  check(labels.min().item<int64_t>() >= 0 && labels.max().item<int64_t>() < classes,
+        "fit_logistic_regression: labels must be in [0, ", classes, ")");
+  check(options.l2 >= 0, "fit_logistic_regression: l2 must not be below 0, got ", options.l2);
+  at::NoGradGuard no_grad;
+
+  const auto dims = features.size(1);
+  const Objective objective(features, labels, classes, options.l2);
+  auto parameters =
+      start ? torch::cat({start->weight, start->bias.unsqueeze(1)}, 1).to(features.options())
+            : torch::zeros({classes, dims + 1}, features.options());
+  torch::Tensor gradient;
+  double loss = objective(parameters, gradient);
+  check(std::isfinite(loss), "fit_logistic_regression: features must be finite");
+
+  LinearClassifier result;
+  InverseHessian inverse_hessian;
+  for (; result.iterations < options.max_iterations; ++result.iterations) {
+    if (gradient.abs().max().item<double>() <= options.tolerance) {
+      result.converged = true;
+      break;
+    }
+    auto direction = -inverse_hessian.times(gradient);
+    double slope = inner_product(direction, gradient);
+    if (slope >= 0) {  // rounding spoilt the estimate: start it again
+      inverse_hessian.forget();
+      direction = -gradient;
+      slope = inner_product(direction, gradient);
+    }
+    // Without curvature yet, the first step is cut to unit length.
+    double size = inverse_hessian.empty() ? std::min(1.0, 1 / std::sqrt(-slope)) : 1.0;
+    torch::Tensor next_gradient;
+    torch::Tensor next;
+    double next_loss = loss;
+    bool decreased = false;
+    for (int halving = 0; halving < kMaxHalvings && !decreased; ++halving, size /= 2) {
+      next = parameters + size * direction;
+      next_loss = objective(next, next_gradient);
+      decreased = next_loss <= loss + kSufficientDecrease * size * slope;
+    }
+    if (!decreased) break;  // the loss is flat to rounding
+    inverse_hessian.add(next - parameters, next_gradient - gradient);
+    parameters = next;
+    gradient = next_gradient;
+    loss = next_loss;
+  }
+  result.weight = parameters.narrow(1, 0, dims).clone();
+  result.bias = parameters.select(1, dims).clone();
+  return result;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,36 @@
+#include "kelvin/math/softmax.h"
+
+#include <cmath>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+// The maximum goes first and the division second: logits / T alone may overflow at small T.
+torch::Tensor scaled(const torch::Tensor& logits, double temperature) {
+  return (logits - logits.detach().amax(-1, /*keepdim=*/true)) / temperature;
+}
+
+}  // namespace
+
+void check_temperature(const char* where, double temperature) {
+  check(std::isfinite(temperature) && temperature > 0, where,
+        ": temperature must be a finite number above 0, got ", temperature);
+}
+
+torch::Tensor softmax(const torch::Tensor& logits, const SoftmaxOptions& options) {
+  check_temperature("softmax", options.temperature);
+  check(logits.dim() >= 1 && logits.size(-1) > 0, "softmax: logits must be [..., classes], got ",
+        logits.sizes());
+  return torch::softmax(scaled(logits, options.temperature), -1);
+}
+
+torch::Tensor log_softmax(const torch::Tensor& logits, const SoftmaxOptions& options) {
+  check_temperature("log_softmax", options.temperature);
+  check(logits.dim() >= 1 && logits.size(-1) > 0,
+        "log_softmax: logits must be [..., classes], got ", logits.sizes());
+  return torch::log_softmax(scaled(logits, options.temperature), -1);
+}
+
+}  // namespace kelvin

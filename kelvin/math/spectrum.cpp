@@ -1,0 +1,65 @@
+#include "kelvin/math/spectrum.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+
+GramAccumulator::GramAccumulator(int64_t dims) {
+  check(dims > 0, "GramAccumulator: dims must be above 0, got ", dims);
+  gram_ = torch::zeros({dims, dims}, torch::kFloat64);
+}
+
+GramAccumulator GramAccumulator::from_state(const torch::Tensor& gram, int64_t rows) {
+  GramAccumulator accumulator(gram.size(0));
+  accumulator.gram_ = gram.clone();
+  accumulator.rows_ = rows;
+  return accumulator;
+}
+
+void GramAccumulator::update(const torch::Tensor& rows) {
+  check(rows.dim() == 2 && rows.size(1) == gram_.size(0), "GramAccumulator: rows must be [rows, ",
+        gram_.size(0), "], got ", rows.sizes());
+  const auto doubles = rows.to(torch::kFloat64);
+  gram_.addmm_(doubles.t(), doubles);
+  rows_ += rows.size(0);
+}
+
+void GramAccumulator::merge(const GramAccumulator& other) {
+  check(gram_.sizes() == other.gram_.sizes(), "GramAccumulator: can merge only dims ",
+        gram_.size(0), ", got ", other.gram_.size(0));
+  gram_ += other.gram_;
+  rows_ += other.rows_;
+}
+
+torch::Tensor GramAccumulator::singular_values() const {
+  check(rows_ > 0, "GramAccumulator: no rows were shown");
+  const auto eigenvalues = torch::linalg_eigvalsh(gram_).flip(0).clamp_min(0);
+  return eigenvalues.slice(0, 0, std::min(rows_, gram_.size(0))).sqrt();
+}
+
+double GramAccumulator::frobenius_norm() const {
+  return gram_.diagonal().sum().sqrt().item<double>();
+}
+
+int64_t numerical_rank(const torch::Tensor& singular_values, double gamma) {
+  check(singular_values.dim() == 1 && singular_values.size(0) > 0,
+        "numerical_rank: needs a list of singular values, got ", singular_values.sizes());
+  check(gamma > 0 && gamma < 1, "numerical_rank: gamma must be in (0, 1), got ", gamma);
+  return (singular_values > gamma * singular_values[0]).sum().item<int64_t>();
+}
+
+double effective_rank(const torch::Tensor& singular_values) {
+  check(singular_values.dim() == 1 && singular_values.size(0) > 0,
+        "effective_rank: needs a list of singular values, got ", singular_values.sizes());
+  const auto values = singular_values.to(torch::kFloat64);
+  const double sum = values.sum().item<double>();
+  check(sum > 0, "effective_rank: needs a singular value above 0, got none");
+  const auto shares = values / sum;
+  return torch::xlogy(shares, shares).sum().neg().exp().item<double>();
+}
+
+}  // namespace kelvin

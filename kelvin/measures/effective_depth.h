@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace kelvin {
+
+// kappa: the first layer whose probe reaches `threshold` times the accuracy of
+// layer `last` (counted from 1), over the number of layers up to `last`.
+double effective_depth(const std::vector<double>& accuracies, size_t last, double threshold);
+
+// rho: (best accuracy over layers - the last layer's) / best.
+double generalisation_drop(const std::vector<double>& accuracies);
+
+}  // namespace kelvin

@@ -1,0 +1,10 @@
+#include "kelvin/measures/measure.h"
+
+namespace kelvin {
+
+Registry<MeasureEntry>& measures() {
+  static Registry<MeasureEntry> registry("measure");
+  return registry;
+}
+
+}  // namespace kelvin

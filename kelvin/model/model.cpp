@@ -1,0 +1,30 @@
+#include "kelvin/model/model.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+
+namespace kelvin {
+
+void Taps::record(Tap tap) {
+  count_macs(tap.weight, tap.output);
+  layers_.push_back(std::move(tap));
+}
+
+void Taps::count_macs(const torch::Tensor& weight, const torch::Tensor& output) {
+  // Every output position (pixel or token) costs the whole weight once.
+  macs_ += weight.numel() * (output.numel() / weight.size(0));
+}
+
+Registry<ModelEntry>& models() {
+  static Registry<ModelEntry> registry("model");
+  return registry;
+}
+
+int64_t parameter_count(const Model& model) {
+  int64_t count = 0;
+  for (const auto& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
+}  // namespace kelvin

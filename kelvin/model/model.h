@@ -1,0 +1,68 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kelvin/core/registry.h"
+#include "kelvin/core/settings.h"
+
+namespace kelvin {
+
+// One weight layer seen in a forward pass.
+struct Tap {
+  std::string name;
+  torch::Tensor weight;  // [out, in] or [out, in, height, width]
+  torch::Tensor bias;    // [out], or undefined
+  torch::Tensor input;   // what the weight is applied to
+  torch::Tensor output;  // after normalisation, residual add and activation
+};
+
+// LibTorch modules have no forward hooks, so a model records its weight layers
+// itself when it is given taps.  Projection shortcuts cost multiply-adds but are
+// not layers.
+class Taps {
+ public:
+  void record(Tap tap);
+  // Multiply-adds of a weight that is not recorded; `output` is what it produced.
+  void count_macs(const torch::Tensor& weight, const torch::Tensor& output);
+
+  const std::vector<Tap>& layers() const { return layers_; }
+  int64_t macs() const { return macs_; }
+
+ private:
+  std::vector<Tap> layers_;
+  int64_t macs_ = 0;
+};
+
+struct ModelShape {
+  int64_t channels = 3;
+  int64_t height = 32;
+  int64_t width = 32;
+  int64_t classes = 10;
+};
+
+class Model : public torch::nn::Module {
+ public:
+  // images [samples, channels, height, width] to logits [samples, classes].  The
+  // last recorded layer is the classifier; its input is what detectors call features.
+  virtual torch::Tensor forward(const torch::Tensor& images, Taps* taps = nullptr) = 0;
+};
+
+struct ModelEntry {
+  std::string summary;
+  std::string reference;
+  // Parameters are drawn from the global generator: seed it right before.
+  std::function<std::shared_ptr<Model>(const ModelShape&, Settings&)> build;
+};
+
+Registry<ModelEntry>& models();
+
+int64_t parameter_count(const Model& model);
+
+}  // namespace kelvin

@@ -1,0 +1,64 @@
+#include "kelvin/report/csv.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kelvin/report/comparison.h"
+#include "kelvin/report/run_figures.h"
+#include "kelvin/report/table.h"
+
+namespace kelvin {
+namespace {
+
+std::string number_text(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+
+Table table_of(const LineFigure& figure) {
+  Table table;
+  const bool has_names = !figure.x.names.empty();
+  for (const auto& name : {std::string("series"), std::string("detail"),
+                           has_names ? std::string("layer") : figure.x.label, figure.y.label,
+                           std::string("low"), std::string("high")}) {
+    table.columns.push_back({.name = name});
+  }
+  std::string label;
+  for (const auto& series : figure.series) {
+    // A series without a label goes on with the one before it: another seed.
+    if (!series.label.empty()) label = series.label;
+    for (const auto& point : series.points) {
+      const auto x =
+          has_names ? figure.x.names.at(static_cast<size_t>(point.x)) : number_text(point.x);
+      table.rows.push_back({label, series.detail, x, number_text(point.y), number_text(point.low),
+                            number_text(point.high)});
+    }
+  }
+  return table;
+}
+
+Table table_of(const HistogramFigure& figure) {
+  Table table{.title = "", .columns = {{.name = "low"}, {.name = "high"}}, .rows = {}};
+  for (const auto& population : figure.populations) {
+    table.columns.push_back({.name = population.label});
+  }
+  for (const auto& bin : bins_of(figure)) {
+    std::vector<std::string> row = {number_text(bin.low), number_text(bin.high)};
+    for (const double fraction : bin.fractions) row.push_back(number_text(fraction));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> figure_csvs(const PageInput& input) {
+  std::map<std::string, std::string> csvs;
+  for (const auto& figure : run_figures(input.runs, compare(input.runs))) {
+    csvs[figure.name] =
+        csv_of(std::visit([](const auto& each) { return table_of(each); }, figure.figure));
+  }
+  return csvs;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kelvin {
+
+// Plots as SVG: text stays text, colours follow the reader's light or dark mode,
+// no script is needed to see them.  Values that are not finite (or not positive
+// on a log axis) are gaps.
+
+struct Axis {
+  std::string label = {};
+  bool is_log = false;
+  bool is_percent = false;  // values are fractions
+  bool is_whole = false;    // no ticks between whole numbers
+  std::optional<double> low = {};
+  std::optional<double> high = {};
+  std::vector<std::string> names = {};  // for x: the texts at 0, 1, 2, ...
+};
+
+struct Point {
+  double x = 0;
+  double y = 0;
+  double low = std::numeric_limits<double>::quiet_NaN();  // of the band; both or none
+  double high = std::numeric_limits<double>::quiet_NaN();
+};
+
+enum class Stroke { solid, dashed };
+
+struct Series {
+  std::string label = {};   // empty: not in the legend
+  std::string detail = {};  // of a readout, where several series share a meaning: "seed 1"
+  int64_t colour = 0;       // of the palette
+  Stroke stroke = Stroke::solid;
+  std::vector<Point> points = {};
+};
+
+// A thin line across the plot.
+struct Guide {
+  double value = 0;
+  std::string label = {};
+  bool is_vertical = false;
+};
+
+// A ring around a point, with a sign beside it.
+struct Mark {
+  double x = 0;
+  double y = 0;
+  std::string label = {};
+  int64_t colour = 0;
+};
+
+struct LineFigure {
+  std::string title = {};
+  std::string description = {};
+  Axis x = {};
+  Axis y = {};
+  std::vector<Series> series = {};
+  std::vector<Guide> guides = {};
+  std::vector<Mark> marks = {};
+};
+
+struct Population {
+  std::string label = {};
+  int64_t colour = 0;
+  std::vector<double> values = {};
+};
+
+struct HistogramFigure {
+  std::string title = {};
+  std::string description = {};
+  std::string x_label = {};
+  std::vector<Population> populations = {};
+  int64_t bins = 40;
+};
+
+// How much of each population lies in [low, high).
+struct Bin {
+  double low = 0;
+  double high = 0;
+  std::vector<double> fractions = {};
+};
+
+// Equal bins over all finite values but the outermost thousandths, which the
+// outermost bins take in; empty if there are no values.
+std::vector<Bin> bins_of(const HistogramFigure& figure);
+
+std::string svg_of(const LineFigure& figure);
+std::string svg_of(const HistogramFigure& figure);
+
+// The style that the figures of one page share.
+std::string figure_css();
+// One figure with its style inside, for a file of its own.
+std::string standalone_svg(const std::string& svg);
+
+// Colours for `count` ordered groups, cold to warm, and one for what belongs to no group.
+int64_t palette_colour(size_t index, size_t count);
+inline constexpr int64_t kNeutralColour = 7;
+
+// Round numbers in [low, high], about `count` of them.
+std::vector<double> linear_ticks(double low, double high, int64_t count);
+// Powers of ten in [low, high], thinned out to about `count`; with 2 and 5 if
+// the range is short.  Needs 0 < low.
+std::vector<double> log_ticks(double low, double high, int64_t count);
+
+}  // namespace kelvin

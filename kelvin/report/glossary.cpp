@@ -1,0 +1,106 @@
+#include "kelvin/report/glossary.h"
+
+#include <algorithm>
+
+namespace kelvin {
+
+const std::vector<Term>& glossary() {
+  static const std::vector<Term> terms = {
+      {.name = "accuracy",
+       .label = "accuracy",
+       .meaning = "How many samples of the split get their own class as the highest logit.",
+       .is_fraction = true},
+      {.name = "solution_rank",
+       .label = "solution rank (SR)",
+       .meaning =
+           "How many directions the logits use: the number of singular values of the matrix M of "
+           "logits (classes by samples) above gamma times the largest one, after each sample's "
+           "mean over the classes is removed, because the softmax ignores it."},
+      {.name = "solution_rank_at_equal_accuracy",
+       .label = "SR at equal training accuracy",
+       .meaning =
+           "SR at the first epoch at which a run reaches the training accuracy that every run "
+           "reaches: an undertrained network has a low rank as well, and this view takes that "
+           "difference away."},
+      {.name = "post_softmax_rank",
+       .label = "rank after the softmax",
+       .meaning =
+           "The numerical rank of softmax(M / T), the matrix of predicted probabilities: the "
+           "softmax can raise the rank, so a high one here needs no high rank of the logits."},
+      {.name = "logits_norm",
+       .label = "logits norm ‖M‖",
+       .meaning = "The Frobenius norm of the matrix of logits."},
+      {.name = "logits_norm_over_t",
+       .label = "logits norm ‖M/T‖",
+       .meaning = "The Frobenius norm of the logits divided by the temperature: what the softmax "
+                  "sees."},
+      {.name = "logits_norm_per_sample",
+       .label = "logits norm per sample",
+       .meaning = "The Frobenius norm of the logits over the root of the number of samples, so "
+                  "that sets of different size compare."},
+      {.name = "logits_norm_growth",
+       .label = "growth of the logits norm",
+       .meaning = "The norm of the logits at the end of training over the one at initialisation."},
+      {.name = "singular_value",
+       .label = "singular value",
+       .meaning = "A singular value of the matrix of logits; those far below the first carry "
+                  "little."},
+      {.name = "kappa",
+       .label = "effective depth κ",
+       .meaning =
+           "The share of the layers needed until a linear probe reaches 99 % of the last layer's "
+           "test accuracy: 40 % means that the remaining 60 % of the layers add next to nothing.",
+       .is_fraction = true},
+      {.name = "rho",
+       .label = "OOD generalisation loss ρ",
+       .meaning =
+           "How far the last layer's probe accuracy on out-of-distribution data lies below that of "
+           "the best layer, relative to the best: what the deep layers destroy.",
+       .is_fraction = true},
+      {.name = "ood_retained",
+       .label = "OOD accuracy retained",
+       .meaning = "The last layer's probe accuracy on out-of-distribution data over that of the "
+                  "best layer.",
+       .is_fraction = true},
+      {.name = "probe_accuracy",
+       .label = "probe accuracy",
+       .meaning = "The test accuracy of a linear classifier trained on the frozen output of one "
+                  "layer.",
+       .is_fraction = true},
+      {.name = "auroc",
+       .label = "AUROC",
+       .meaning = "The probability that a detector scores a random in-distribution sample above a "
+                  "random out-of-distribution one: 50 % is guessing, 100 % is perfect.",
+       .is_fraction = true},
+      {.name = "fpr95_id",
+       .label = "FPR95, ID accepted",
+       .meaning = "The share of out-of-distribution samples that pass when the threshold accepts "
+                  "95 % of the in-distribution ones; lower is better.",
+       .is_fraction = true},
+      {.name = "fpr95_ood",
+       .label = "FPR95, OOD caught",
+       .meaning = "The share of in-distribution samples that are rejected when the threshold "
+                  "catches 95 % of the out-of-distribution ones; lower is better.",
+       .is_fraction = true},
+      {.name = "aupr_in",
+       .label = "AUPR, ID positive",
+       .meaning = "The area under the precision-recall curve with in-distribution as the positive "
+                  "class.",
+       .is_fraction = true},
+      {.name = "aupr_out",
+       .label = "AUPR, OOD positive",
+       .meaning = "The area under the precision-recall curve with out-of-distribution as the "
+                  "positive class.",
+       .is_fraction = true},
+  };
+  return terms;
+}
+
+Term term(const std::string& name) {
+  const auto& terms = glossary();
+  const auto found =
+      std::find_if(terms.begin(), terms.end(), [&](const Term& each) { return each.name == name; });
+  return found != terms.end() ? *found : Term{.name = name, .label = name, .meaning = ""};
+}
+
+}  // namespace kelvin

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kelvin {
+
+// Safe between tags and inside quoted attributes, in HTML and SVG.  Bytes that
+// are not UTF-8 or not allowed in XML become U+FFFD.
+std::string escape_html(std::string_view text);
+
+// Letters, digits and dashes only: for ids and file names.
+std::string slug(std::string_view text);
+
+}  // namespace kelvin

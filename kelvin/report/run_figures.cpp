@@ -1,0 +1,560 @@
+#include "kelvin/report/run_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "kelvin/core/text.h"
+#include "kelvin/report/html.h"
+
+namespace kelvin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using LineValue = std::function<double(const Json& line)>;
+using ReadingFilter = std::function<bool(const Reading& reading)>;
+
+constexpr const char* kSeedBand =
+    " Lines are means over the seeds, bands reach from the smallest "
+    "to the largest seed.";
+// Singular values below this are rounding, not spectrum.
+constexpr double kSmallestRatio = 1e-6;
+
+struct Input {
+  const std::vector<Run>& runs;
+  const Comparison& comparison;
+};
+
+int64_t colour_of(const Input& in, size_t group) {
+  return palette_colour(group, in.comparison.groups.size());
+}
+
+std::string seed_note(const Input& in) {
+  const bool has_seeds = std::any_of(in.comparison.groups.begin(), in.comparison.groups.end(),
+                                     [](const Group& group) { return group.runs.size() > 1; });
+  return has_seeds ? kSeedBand : "";
+}
+
+// One point per x: the mean over the runs, with a band from the smallest to the largest.
+std::vector<Point> mean_points(const std::map<double, std::vector<double>>& values) {
+  std::vector<Point> points;
+  for (const auto& [x, ys] : values) {
+    const auto summary = summarise(ys);
+    points.push_back({.x = x, .y = summary.mean, .low = summary.smallest, .high = summary.largest});
+  }
+  return points;
+}
+
+std::vector<Point> points_over_epochs(const Input& in, const Group& group, const LineValue& value) {
+  std::map<double, std::vector<double>> values;
+  for (const size_t i : group.runs) {
+    for (const auto& line : in.runs[i].metrics) {
+      const double epoch = metric(line, "epoch");
+      const double y = value(line);
+      if (std::isfinite(epoch) && std::isfinite(y)) values[epoch].push_back(y);
+    }
+  }
+  return mean_points(values);
+}
+
+// A series per group for each value; later values are dashed.
+std::vector<Series> series_over_epochs(
+    const Input& in, const std::vector<std::pair<std::string, LineValue>>& values) {
+  std::vector<Series> all;
+  for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
+    const auto& group = in.comparison.groups[g];
+    Stroke stroke = Stroke::solid;
+    for (const auto& [name, value] : values) {
+      auto points = points_over_epochs(in, group, value);
+      if (!points.empty()) {
+        all.push_back({.label = group.short_label + (name.empty() ? "" : " " + name),
+                       .colour = colour_of(in, g),
+                       .stroke = stroke,
+                       .points = std::move(points)});
+      }
+      stroke = Stroke::dashed;
+    }
+  }
+  return all;
+}
+
+LineValue of_key(const std::string& key) {
+  return [key](const Json& line) { return metric(line, key); };
+}
+
+Axis epochs() { return {.label = "epoch", .is_whole = true}; }
+
+// The definition of the first reading that fits.
+std::string definition_of(const Input& in, const ReadingFilter& fits,
+                          const std::vector<std::string>& without = {}) {
+  for (const auto& run : in.runs) {
+    for (const auto& reading : run.readings) {
+      if (fits(reading)) return definition_text(reading.definition, without);
+    }
+  }
+  return "";
+}
+
+ReadingFilter named(const std::string& name) {
+  return [name](const Reading& reading) { return reading.name == name; };
+}
+
+// Definition of the solution rank in tables, less what may differ during training.
+std::string rank_definition(const Input& in) {
+  for (const auto& run : in.runs) {
+    const auto* reading = default_reading(run, {.name = "solution_rank"});
+    if (reading == nullptr) continue;
+    return definition_text(reading->definition,
+                           {"split", "samples", "upper_bound", "bound_by_width", "curve"});
+  }
+  return "";
+}
+
+void add(std::vector<RunFigure>& figures, RunFigure figure) {
+  if (auto* lines = std::get_if<LineFigure>(&figure.figure)) {
+    if (lines->series.empty()) return;
+    lines->description = figure.how_to_read;
+  } else {
+    std::get<HistogramFigure>(figure.figure).description = figure.how_to_read;
+  }
+  const auto name = figure.name;
+  for (int64_t count = 2;
+       std::any_of(figures.begin(), figures.end(),
+                   [&](const RunFigure& other) { return other.name == figure.name; });
+       ++count) {
+    figure.name = name + "-" + std::to_string(count);
+  }
+  figures.push_back(std::move(figure));
+}
+
+void add_training(const Input& in, std::vector<RunFigure>& figures) {
+  add(figures,
+      {.name = "loss",
+       .section = "Training",
+       .figure = LineFigure{.title = "Loss over training",
+                            .x = epochs(),
+                            .y = {.label = "cross-entropy at T"},
+                            .series = series_over_epochs(
+                                in, {{"train", of_key("loss")}, {"test", of_key("test_loss")}})},
+       .how_to_read = "Each run minimises the cross-entropy of softmax(logits / T) at its "
+                      "own temperature." +
+                      seed_note(in),
+       .definition = ""});
+  add(figures,
+      {.name = "accuracy",
+       .section = "Training",
+       .figure = LineFigure{.title = "Accuracy over training",
+                            .x = epochs(),
+                            .y = {.label = "accuracy", .is_percent = true},
+                            .series = series_over_epochs(in, {{"train", of_key("train_accuracy")},
+                                                              {"test", of_key("test_accuracy")}})},
+       .how_to_read = "If the curves end at different heights, compare ranks at equal training "
+                      "accuracy." +
+                      seed_note(in),
+       .definition = ""});
+}
+
+double norm_over_t_per_sample(const Json& line) {
+  const double per_sample = metric(line, "logits_norm_per_sample");
+  const double share = metric(line, "logits_norm_over_t") / metric(line, "logits_norm");
+  return per_sample * (std::isfinite(share) ? share : 1 / metric(line, "temperature"));
+}
+
+void add_norms(const Input& in, std::vector<RunFigure>& figures) {
+  add(figures,
+      {.name = "logits-norm",
+       .section = "Norm and rank of the logits",
+       .figure =
+           LineFigure{.title = "Norm of the logits over training",
+                      .x = epochs(),
+                      .y = {.label = "norm per sample", .is_log = true},
+                      .series = series_over_epochs(in, {{"‖M‖", of_key("logits_norm_per_sample")},
+                                                        {"‖M/T‖", norm_over_t_per_sample}})},
+       .how_to_read =
+           "The softmax sees M/T (dashed). Divided by a high T the outputs start nearly uniform, "
+           "and the network has to let its logits M (solid) grow before it can tell classes "
+           "apart." +
+           seed_note(in),
+       .definition = definition_of(in, named("logits_norm_per_sample"), {"samples", "split"})});
+}
+
+std::vector<Series> ranks_against_accuracy(const Input& in) {
+  std::vector<Series> all;
+  for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
+    bool is_first = true;
+    for (const size_t i : in.comparison.groups[g].runs) {
+      Series series{.label = is_first ? in.comparison.groups[g].short_label : "",
+                    .detail = "seed " + std::to_string(seed_of(in.runs[i])),
+                    .colour = colour_of(in, g)};
+      for (const auto& line : in.runs[i].metrics) {
+        const double accuracy = metric(line, "train_accuracy");
+        const double rank = metric(line, "solution_rank");
+        if (is_initial(line) || !std::isfinite(accuracy) || !std::isfinite(rank)) continue;
+        series.points.push_back({.x = accuracy, .y = rank});
+      }
+      if (series.points.empty()) continue;
+      all.push_back(std::move(series));
+      is_first = false;
+    }
+  }
+  return all;
+}
+
+void add_ranks(const Input& in, std::vector<RunFigure>& figures) {
+  add(figures, {.name = "rank-over-training",
+                .section = "Norm and rank of the logits",
+                .figure = LineFigure{.title = "Rank before and after the softmax over training",
+                                     .x = epochs(),
+                                     .y = {.label = "rank", .is_whole = true, .low = 0.0},
+                                     .series = series_over_epochs(
+                                         in, {{"logits", of_key("solution_rank")},
+                                              {"softmax", of_key("post_softmax_rank")}})},
+                .how_to_read = "Solid: the rank of the logits (SR). Dashed: the rank of the "
+                               "probabilities the softmax makes of them. A wide gap means that the "
+                               "softmax supplies the rank, so that the network need not." +
+                               seed_note(in),
+                .definition = rank_definition(in)});
+
+  std::vector<Guide> guides;
+  if (in.comparison.equal_accuracy) {
+    guides.push_back({.value = *in.comparison.equal_accuracy,
+                      .label = fmt::format("{:.1f} %", 100 * *in.comparison.equal_accuracy),
+                      .is_vertical = true});
+  }
+  add(figures,
+      {.name = "rank-against-accuracy",
+       .section = "Norm and rank of the logits",
+       .figure = LineFigure{.title = "Rank of the logits against training accuracy",
+                            .x = {.label = "training accuracy", .is_percent = true},
+                            .y = {.label = "solution rank", .is_whole = true, .low = 0.0},
+                            .series = ranks_against_accuracy(in),
+                            .guides = guides},
+       .how_to_read =
+           std::string("One line per run, one point per epoch.") +
+           (guides.empty() ? ""
+                           : " Curves that stay apart at the same accuracy differ in rank, not in "
+                             "how far they are trained; the dotted line is the accuracy that every "
+                             "run reaches, at which the table compares them."),
+       .definition = rank_definition(in)});
+}
+
+bool is_default_spectrum(const Reading& reading) {
+  return definition_flag(reading.definition, "shift_free", true) &&
+         definition_flag(reading.definition, "bias", true) && reading.split != "train" &&
+         reading.layer.empty();
+}
+
+// Position among the singular values and value relative to the first.
+std::vector<Series> spectra(const Input& in) {
+  std::vector<Series> all;
+  for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
+    std::map<double, std::vector<double>> values;
+    for (const size_t i : in.comparison.groups[g].runs) {
+      std::map<int64_t, double> spectrum;
+      for (const auto& reading : in.runs[i].readings) {
+        if (reading.name != "singular_value" || !reading.index || !is_default_spectrum(reading)) {
+          continue;
+        }
+        spectrum.emplace(*reading.index, reading.value);
+      }
+      if (spectrum.empty()) continue;
+      const double first = spectrum.begin()->second;
+      double position = 1;
+      for (const auto& [index, value] : spectrum) {
+        const double ratio = value / first;
+        if (ratio >= kSmallestRatio && std::isfinite(ratio)) values[position].push_back(ratio);
+        ++position;
+      }
+    }
+    if (values.empty()) continue;
+    all.push_back({.label = in.comparison.groups[g].short_label,
+                   .colour = colour_of(in, g),
+                   .points = mean_points(values)});
+  }
+  return all;
+}
+
+std::vector<Series> ranks_over_gamma(const Input& in) {
+  std::vector<Series> all;
+  for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
+    std::map<double, std::vector<double>> values;
+    for (const size_t i : in.comparison.groups[g].runs) {
+      for (const auto& reading : in.runs[i].readings) {
+        if (reading.name != "solution_rank" || !definition_flag(reading.definition, "curve", false))
+          continue;
+        if (!is_default_spectrum(reading)) continue;
+        const double gamma = definition_number(reading.definition, "gamma");
+        if (gamma > 0 && std::isfinite(reading.value)) values[gamma].push_back(reading.value);
+      }
+    }
+    if (values.empty()) continue;
+    all.push_back({.label = in.comparison.groups[g].short_label,
+                   .colour = colour_of(in, g),
+                   .points = mean_points(values)});
+  }
+  return all;
+}
+
+void add_rank_over_gamma(const Input& in, std::vector<RunFigure>& figures) {
+  add(figures,
+      {.name = "rank-over-gamma",
+       .section = "Norm and rank of the logits",
+       .figure = LineFigure{.title = "Solution rank as a function of its threshold",
+                            .x = {.label = "threshold γ", .is_log = true},
+                            .y = {.label = "solution rank", .is_whole = true, .low = 0.0},
+                            .series = ranks_over_gamma(in),
+                            .guides = {{.value = 1e-3, .label = "γ = 10⁻³", .is_vertical = true}}},
+       .how_to_read = "If one curve lies below the other for every γ, the comparison of "
+                      "ranks does not hang on the choice of γ; the table uses 10⁻³." +
+                      seed_note(in),
+       .definition = definition_of(in,
+                                   [](const Reading& reading) {
+                                     return reading.name == "solution_rank" &&
+                                            definition_flag(reading.definition, "curve", false) &&
+                                            is_default_spectrum(reading);
+                                   },
+                                   {"gamma", "curve", "upper_bound", "bound_by_width"})});
+}
+
+void add_spectra(const Input& in, std::vector<RunFigure>& figures) {
+  add(figures,
+      {.name = "spectrum",
+       .section = "Spectrum and depth at the end of training",
+       .figure =
+           LineFigure{.title = "Singular values of the logits",
+                      .x = {.label = "position", .is_whole = true},
+                      .y = {.label = "σᵢ / σ₁", .is_log = true, .low = kSmallestRatio, .high = 1.5},
+                      .series = spectra(in),
+                      .guides = {{.value = 1e-2, .label = "γ = 10⁻²"},
+                                 {.value = 1e-3, .label = "γ = 10⁻³"},
+                                 {.value = 1e-4, .label = "γ = 10⁻⁴"}}},
+       .how_to_read = "The solution rank is the number of singular values above the dotted line of "
+                      "its threshold γ. A cliff is a clear rank; a gentle slope makes the rank a "
+                      "matter of γ." +
+                      seed_note(in),
+       .definition = definition_of(in, [](const Reading& reading) {
+         return reading.name == "singular_value" && is_default_spectrum(reading);
+       })});
+}
+
+// One quantity against the temperature, a point per group.
+Series series_over_temperature(const Input& in, const Quantity& quantity, const std::string& label,
+                               int64_t colour) {
+  Series series{.label = label, .colour = colour};
+  const auto& quantities = in.comparison.quantities;
+  const auto place = std::find(quantities.begin(), quantities.end(), quantity);
+  if (place == quantities.end()) return series;
+  for (const auto& group : in.comparison.groups) {
+    const auto& summary = group.measured[static_cast<size_t>(place - quantities.begin())].summary;
+    if (summary.count == 0) continue;
+    series.points.push_back({.x = group.temperature,
+                             .y = summary.mean,
+                             .low = summary.smallest,
+                             .high = summary.largest});
+  }
+  return series;
+}
+
+// The trade-off, if the temperature is all that sets at least three groups apart.
+void add_temperature_sweep(const Input& in, std::vector<RunFigure>& figures) {
+  constexpr size_t kFewestPoints = 3;
+  const auto& groups = in.comparison.groups;
+  const bool is_sweep = std::all_of(groups.begin(), groups.end(), [](const Group& group) {
+    return group.temperature > 0 && group.short_label.starts_with("T = ");
+  });
+  if (!is_sweep || groups.size() < kFewestPoints) return;
+
+  const Axis temperature{.label = "temperature T", .is_log = true};
+  LineFigure ranks{.title = "Rank of the logits against temperature",
+                   .x = temperature,
+                   .y = {.label = "rank", .low = 0.0}};
+  ranks.series = {series_over_temperature(in, {.name = "solution_rank"}, "at the end", 0),
+                  series_over_temperature(in, {.name = kRankAtEqualAccuracy}, "equal accuracy", 2)};
+  LineFigure shares{.title = "What the temperature costs and brings",
+                    .x = temperature,
+                    .y = {.label = "share", .is_percent = true, .low = 0.0, .high = 1.0}};
+  shares.series = {series_over_temperature(in, {.name = "accuracy", .split = "test"},
+                                           "test accuracy", kNeutralColour),
+                   series_over_temperature(in, {.name = "kappa"}, "κ", 0)};
+  std::set<std::string> shown;  // the first detector or OOD set of each
+  for (const auto& quantity : in.comparison.quantities) {
+    const bool is_rho = quantity.name == "rho";
+    if ((!is_rho && quantity.name != "auroc") || !shown.insert(quantity.name).second) continue;
+    shares.series.push_back(series_over_temperature(
+        in, quantity, is_rho ? "ρ" : "AUROC " + quantity.detector, is_rho ? 5 : 2));
+  }
+  for (auto* figure : {&ranks, &shares}) {
+    std::erase_if(figure->series, [](const Series& series) { return series.points.empty(); });
+  }
+  add(figures, {.name = "rank-over-temperature",
+                .section = "Over the temperature",
+                .figure = std::move(ranks),
+                .how_to_read = "The solution rank at the end of training and at equal training "
+                               "accuracy." +
+                               seed_note(in),
+                .definition = rank_definition(in)});
+  add(figures,
+      {.name = "trade-off",
+       .section = "Over the temperature",
+       .figure = std::move(shares),
+       .how_to_read = "The depth that does the work (κ) and the accuracy that deep layers lose on "
+                      "other data (ρ), beside test accuracy and how well other data are detected "
+                      "(AUROC)." +
+                      seed_note(in),
+       .definition = ""});
+}
+
+bool is_probe(const Reading& reading, const std::string& ood) {
+  return reading.name == "probe_accuracy" && reading.ood == ood && reading.split != "train" &&
+         std::isfinite(reading.value);
+}
+
+std::vector<std::string> probed_layers(const Input& in) {
+  std::vector<std::string> layers;
+  for (const auto& run : in.runs) {
+    for (const auto& reading : run.readings) {
+      if (reading.name != "probe_accuracy") continue;
+      if (std::find(layers.begin(), layers.end(), reading.layer) == layers.end()) {
+        layers.push_back(reading.layer);
+      }
+    }
+  }
+  return layers;
+}
+
+std::vector<Point> probe_points(const Input& in, const Group& group,
+                                const std::vector<std::string>& layers, const std::string& ood) {
+  std::map<double, std::vector<double>> values;
+  for (const size_t i : group.runs) {
+    std::set<std::string> seen;
+    for (const auto& reading : in.runs[i].readings) {
+      if (!is_probe(reading, ood) || !seen.insert(reading.layer).second) continue;
+      const auto place = std::find(layers.begin(), layers.end(), reading.layer) - layers.begin();
+      values[static_cast<double>(place)].push_back(reading.value);
+    }
+  }
+  return mean_points(values);
+}
+
+// The first layer that does as well as the last one.
+Mark effective_depth(const std::vector<Point>& points, int64_t colour) {
+  constexpr double kThreshold = 0.99;
+  const auto first = std::find_if(points.begin(), points.end(), [&](const Point& point) {
+    return point.y >= kThreshold * points.back().y;
+  });
+  return {.x = first->x, .y = first->y, .label = "κ", .colour = colour};
+}
+
+void add_probes(const Input& in, std::vector<RunFigure>& figures) {
+  const auto layers = probed_layers(in);
+  std::set<std::string> oods;
+  for (const auto& run : in.runs) {
+    for (const auto& reading : run.readings) {
+      if (reading.name == "probe_accuracy" && !reading.ood.empty()) oods.insert(reading.ood);
+    }
+  }
+  if (oods.empty()) oods.insert("");
+
+  for (const auto& ood : oods) {
+    LineFigure figure{.title = ood.empty()
+                                   ? "Linear probes per layer"
+                                   : "Linear probes per layer, in distribution and on " + ood,
+                      .x = {.label = "layer", .names = layers},
+                      .y = {.label = "probe accuracy", .is_percent = true, .low = 0.0}};
+    for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
+      const auto& group = in.comparison.groups[g];
+      const auto colour = colour_of(in, g);
+      auto inside = probe_points(in, group, layers, "");
+      if (!inside.empty()) {
+        figure.marks.push_back(effective_depth(inside, colour));
+        figure.series.push_back({.label = group.short_label + (ood.empty() ? "" : " ID"),
+                                 .colour = colour,
+                                 .points = std::move(inside)});
+      }
+      auto outside = ood.empty() ? std::vector<Point>{} : probe_points(in, group, layers, ood);
+      if (!outside.empty()) {
+        figure.series.push_back({.label = group.short_label + " OOD",
+                                 .colour = colour,
+                                 .stroke = Stroke::dashed,
+                                 .points = std::move(outside)});
+      }
+    }
+    add(figures,
+        {.name = ood.empty() ? "probes" : "probes-" + slug(ood),
+         .section = "Spectrum and depth at the end of training",
+         .figure = std::move(figure),
+         .how_to_read =
+             "Solid: test accuracy of a linear classifier on each layer. The ring is the first "
+             "layer within 99 % of the last one (the effective depth κ): after it the network "
+             "repeats itself. Dashed: the same on other data; where it falls with depth, the deep "
+             "layers destroy what would generalise (ρ)." +
+             seed_note(in),
+         .definition = definition_of(in, named("probe_accuracy"))});
+  }
+}
+
+void add_scores(const Input& in, std::vector<RunFigure>& figures) {
+  std::set<std::pair<std::string, std::string>> places;  // detector, ood
+  for (const auto& run : in.runs) {
+    for (const auto& scores : run.scores) places.emplace(scores.detector, scores.ood);
+  }
+  for (const auto& [detector, ood] : places) {
+    for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
+      const auto& group = in.comparison.groups[g];
+      Population inside{.label = "in distribution", .colour = colour_of(in, g)};
+      Population outside{.label = ood, .colour = kNeutralColour};
+      for (const size_t i : group.runs) {
+        for (const auto& scores : in.runs[i].scores) {
+          if (scores.detector != detector || scores.ood != ood) continue;
+          inside.values.insert(inside.values.end(), scores.id_scores.begin(),
+                               scores.id_scores.end());
+          outside.values.insert(outside.values.end(), scores.ood_scores.begin(),
+                                scores.ood_scores.end());
+        }
+      }
+      if (inside.values.empty() && outside.values.empty()) continue;
+      add(figures,
+          {.name = "scores-" + slug(detector + " " + ood + " " + group.short_label),
+           .section = "Telling other data apart",
+           .figure = HistogramFigure{.title = "Scores of " + detector + " at " + group.short_label,
+                                     .x_label = "score (higher: more in distribution)",
+                                     .populations = {std::move(inside), std::move(outside)}},
+           .how_to_read = "The less the two populations overlap, the better the detector tells " +
+                          ood + " from the data of the training; samples of all seeds together.",
+           .definition = definition_of(in, [&](const Reading& reading) {
+             return reading.name == "auroc" && reading.detector == detector && reading.ood == ood;
+           })});
+    }
+  }
+}
+
+}  // namespace
+
+std::string definition_text(const Definition& definition, const std::vector<std::string>& without) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : definition.items()) {
+    if (std::find(without.begin(), without.end(), key) != without.end()) continue;
+    parts.push_back(key + " " + value_text(value));
+  }
+  return join(parts, ", ");
+}
+
+std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison) {
+  const Input in{.runs = runs, .comparison = comparison};
+  std::vector<RunFigure> figures;
+  add_temperature_sweep(in, figures);
+  add_training(in, figures);
+  add_norms(in, figures);
+  add_ranks(in, figures);
+  add_rank_over_gamma(in, figures);
+  add_spectra(in, figures);
+  add_probes(in, figures);
+  add_scores(in, figures);
+  return figures;
+}
+
+}  // namespace kelvin

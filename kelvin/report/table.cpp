@@ -1,0 +1,205 @@
+#include "kelvin/report/table.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "kelvin/core/check.h"
+#include "kelvin/report/html.h"
+
+namespace kelvin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Code points: right for every sign our tables hold (±, †, κ), wrong only for wide scripts.
+size_t shown_width(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  }));
+}
+
+std::string cell_of(const std::vector<std::string>& row, size_t column) {
+  return column < row.size() ? row[column] : "";
+}
+
+std::string padded(const std::string& text, size_t width, Alignment alignment) {
+  const std::string space(width - std::min(width, shown_width(text)), ' ');
+  return alignment == Alignment::left ? text + space : space + text;
+}
+
+std::vector<std::string> names_of(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& column : table.columns) names.push_back(column.name);
+  return names;
+}
+
+// A line break would end the row of a line-based format.
+std::string on_one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\r', ' ');
+  return text;
+}
+
+std::string text_row(const Table& table, const std::vector<std::string>& row,
+                     const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    if (i > 0) line += "  ";
+    line += padded(on_one_line(cell_of(row, i)), widths[i], table.columns[i].alignment);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string markdown_cell(const std::string& text) {
+  std::string escaped;
+  for (const char letter : on_one_line(text)) {
+    if (letter == '|' || letter == '\\') escaped += '\\';
+    if (letter == '<') {
+      escaped += "&lt;";
+    } else {
+      escaped += letter;
+    }
+  }
+  return escaped;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char letter : text) {
+    if (letter == '"') quoted += '"';
+    quoted += letter;
+  }
+  return quoted + '"';
+}
+
+std::string csv_row(const std::vector<std::string>& row, size_t columns) {
+  std::string line;
+  for (size_t i = 0; i < columns; ++i) line += (i > 0 ? "," : "") + csv_cell(cell_of(row, i));
+  return line + "\n";
+}
+
+Json json_cell(const std::string& text, Alignment alignment) {
+  if (text.empty()) return nullptr;
+  if (alignment == Alignment::left) return text;
+  auto number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return number.is_number() ? number : Json(text);
+}
+
+Json json_row(const Table& table, const std::vector<std::string>& row) {
+  Json object = Json::object();
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    object[table.columns[i].name] = json_cell(cell_of(row, i), table.columns[i].alignment);
+  }
+  return object;
+}
+
+std::string dumped(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string html_cell(const char* tag, const std::string& text, Alignment alignment) {
+  const std::string name = tag;
+  return "<" + name + (alignment == Alignment::right ? " class=\"n\">" : ">") + escape_html(text) +
+         "</" + name + ">";
+}
+
+}  // namespace
+
+TableFormat table_format(const std::string& name) {
+  if (name == "text") return TableFormat::text;
+  if (name == "md" || name == "markdown") return TableFormat::markdown;
+  if (name == "csv") return TableFormat::csv;
+  if (name == "json") return TableFormat::json;
+  check(name == "jsonl", "table format: must be text, md, csv, json or jsonl, got '", name, "'");
+  return TableFormat::jsonl;
+}
+
+std::string render(const Table& table, TableFormat format) {
+  switch (format) {
+    case TableFormat::text:
+      return text_of(table);
+    case TableFormat::markdown:
+      return markdown_of(table);
+    case TableFormat::csv:
+      return csv_of(table);
+    case TableFormat::json:
+      return json_of(table);
+    case TableFormat::jsonl:
+      return jsonl_of(table);
+  }
+  return "";
+}
+
+std::string text_of(const Table& table) {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    size_t width = shown_width(table.columns[i].name);
+    for (const auto& row : table.rows) width = std::max(width, shown_width(cell_of(row, i)));
+    widths.push_back(width);
+  }
+  std::string text = table.title.empty() ? "" : table.title + "\n\n";
+  text += text_row(table, names_of(table), widths);
+  std::vector<std::string> rules;
+  for (const size_t width : widths) rules.emplace_back(width, '-');
+  text += text_row(table, rules, widths);
+  for (const auto& row : table.rows) text += text_row(table, row, widths);
+  return text;
+}
+
+std::string markdown_of(const Table& table) {
+  std::string text = table.title.empty() ? "" : "**" + markdown_cell(table.title) + "**\n\n";
+  text += "|";
+  for (const auto& column : table.columns) text += " " + markdown_cell(column.name) + " |";
+  text += "\n|";
+  for (const auto& column : table.columns) {
+    text += column.alignment == Alignment::right ? " ---: |" : " --- |";
+  }
+  text += "\n";
+  for (const auto& row : table.rows) {
+    text += "|";
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      text += " " + markdown_cell(cell_of(row, i)) + " |";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string csv_of(const Table& table) {
+  std::string text = csv_row(names_of(table), table.columns.size());
+  for (const auto& row : table.rows) text += csv_row(row, table.columns.size());
+  return text;
+}
+
+std::string json_of(const Table& table) {
+  Json rows = Json::array();
+  for (const auto& row : table.rows) rows.push_back(json_row(table, row));
+  return dumped(rows, 1) + "\n";
+}
+
+std::string jsonl_of(const Table& table) {
+  std::string text;
+  for (const auto& row : table.rows) text += dumped(json_row(table, row), -1) + "\n";
+  return text;
+}
+
+std::string html_of(const Table& table) {
+  std::string html = "<div class=\"scroll\"><table>";
+  if (!table.title.empty()) html += "<caption>" + escape_html(table.title) + "</caption>";
+  html += "<thead><tr>";
+  for (const auto& column : table.columns) html += html_cell("th", column.name, column.alignment);
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    html += "<tr>";
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      html += html_cell("td", cell_of(row, i), table.columns[i].alignment);
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+}  // namespace kelvin

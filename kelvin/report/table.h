@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kelvin {
+
+enum class Alignment { left, right };
+
+struct Column {
+  std::string name;
+  Alignment alignment = Alignment::left;  // right for numbers
+};
+
+// Cells are texts: numbers come already formatted.  A row may be shorter than
+// the columns; the missing cells are empty.
+struct Table {
+  std::string title = {};
+  std::vector<Column> columns = {};
+  std::vector<std::vector<std::string>> rows = {};
+};
+
+enum class TableFormat { text, markdown, csv, json, jsonl };
+
+// "text", "md" or "markdown", "csv", "json", "jsonl"; anything else is an Error naming these.
+TableFormat table_format(const std::string& name);
+
+std::string render(const Table& table, TableFormat format);
+
+// Columns aligned by what a terminal shows, not by bytes.
+std::string text_of(const Table& table);
+std::string markdown_of(const Table& table);
+// RFC 4180 with \n line ends; the title is left out.
+std::string csv_of(const Table& table);
+// An array of objects with the columns as keys.  A cell of a right-aligned
+// column that is a number becomes one, an empty cell null.
+std::string json_of(const Table& table);
+// The same objects, one per line.
+std::string jsonl_of(const Table& table);
+// A <table> element, everything escaped.
+std::string html_of(const Table& table);
+
+}  // namespace kelvin

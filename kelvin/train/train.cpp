@@ -1,0 +1,95 @@
+#include "kelvin/train/train.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/seeds.h"
+#include "kelvin/math/softmax.h"
+#include "kelvin/train/loss.h"
+
+namespace kelvin {
+namespace {
+
+void check_options(const TrainOptions& options) {
+  check_temperature("train", options.temperature);
+  check(options.epochs >= 1, "train: epochs must be at least 1, got ", options.epochs);
+  check(options.batch_size >= 1, "train: batch_size must be at least 1, got ", options.batch_size);
+  check(std::isfinite(options.rate) && options.rate > 0, "train: lr must be above 0, got ",
+        options.rate);
+}
+
+void set_rate(torch::optim::SGD& optimizer, double rate) {
+  for (auto& group : optimizer.param_groups()) {
+    static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
+  }
+}
+
+// Convolutions run faster when weights and maps are stored channels-last.
+void use_channels_last(Model& model) {
+  torch::NoGradGuard no_grad;
+  for (auto& parameter : model.parameters()) {
+    if (parameter.dim() == 4) {
+      parameter.set_data(parameter.contiguous(torch::MemoryFormat::ChannelsLast));
+    }
+  }
+}
+
+}  // namespace
+
+TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& options,
+                   const std::vector<TrainObserver*>& observers,
+                   const std::function<bool()>& should_stop) {
+  check_options(options);
+  const int64_t samples = dataset.train.size();
+  const int64_t steps_per_epoch = (samples + options.batch_size - 1) / options.batch_size;
+  const RateOptions rate{
+      .rate = options.rate,
+      .schedule = options.schedule,
+      .warmup_steps = std::llround(options.warmup_epochs * static_cast<double>(steps_per_epoch)),
+      .total_steps = options.epochs * steps_per_epoch};
+  const BatchMaker batches(dataset.mean, dataset.deviation);
+  const uint64_t order_seed = named_seed(options.seed, "order");
+
+  use_channels_last(model);
+  model.train();
+  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(options.rate)
+                                                      .momentum(options.momentum)
+                                                      .nesterov(options.nesterov)
+                                                      .weight_decay(options.weight_decay));
+  TrainState state{.model = model, .options = options, .total_steps = rate.total_steps};
+  for (auto* observer : observers) observer->before_training(state);
+
+  while (state.epoch < options.epochs) {
+    const auto order = epoch_order(order_seed, state.epoch, samples);
+    double loss_sum = 0;
+    for (int64_t begin = 0; begin < samples; begin += options.batch_size) {
+      const auto end = std::min(begin + options.batch_size, samples);
+      const auto batch = batches.make(dataset.train, {order.begin() + begin, order.begin() + end});
+      state.rate = learning_rate(rate, state.step);
+      set_rate(optimizer, state.rate);
+      optimizer.zero_grad();
+      auto loss = cross_entropy(model.forward(batch.images), batch.labels, options.temperature);
+      loss.backward();
+      optimizer.step();
+
+      state.loss = loss.item<double>();
+      check(std::isfinite(state.loss), "train: the loss became ", state.loss, " at step ",
+            state.step, " (T = ", options.temperature, ", lr = ", state.rate,
+            "); try a smaller lr or a longer warm-up");
+      loss_sum += state.loss * static_cast<double>(end - begin);
+      ++state.step;
+      state.images += end - begin;
+      for (auto* observer : observers) observer->after_step(state);
+      if (should_stop()) return TrainOutcome::stopped;
+    }
+    ++state.epoch;
+    state.loss = loss_sum / static_cast<double>(samples);
+    for (auto* observer : observers) observer->after_epoch(state);
+  }
+  return TrainOutcome::finished;
+}
+
+}  // namespace kelvin

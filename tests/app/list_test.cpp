@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command.h"
+
+namespace kelvin {
+namespace {
+
+TEST(ListVerb, AnswersInUnderASecond) {
+  for (const char* kind : {"models", "datasets", "measures", "detectors", "recipes"}) {
+    const auto result = run_tool({"list", kind});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_LT(result.seconds, 1) << kind;
+  }
+}
+
+TEST(ListVerb, GivesEachEntryALineAndAReference) {
+  for (const char* kind : {"models", "datasets", "measures", "detectors"}) {
+    const auto result = run_tool({"list", kind, "-o", "json"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto entries = nlohmann::json::parse(result.out);
+    EXPECT_FALSE(entries.empty()) << kind;
+    for (const auto& entry : entries) {
+      EXPECT_TRUE(entry.at("name").is_string()) << kind;
+      EXPECT_TRUE(entry.at("summary").is_string()) << kind << ": " << entry.at("name");
+      EXPECT_TRUE(entry.contains("reference")) << kind << ": " << entry.at("name");
+    }
+  }
+}
+
+TEST(ListVerb, KnowsTheDemoAmongTheRecipes) {
+  const auto result = run_tool({"list", "recipes", "-o", "csv"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("\ndemo,"), std::string::npos) << result.out;
+}
+
+TEST(ListVerb, DoesNotLoadLibTorch) {
+  const auto result = run_tool({"list", "models"}, {"LD_DEBUG=libs"});
+  EXPECT_NE(result.err.find("libkelvin_base"), std::string::npos);
+  EXPECT_EQ(result.err.find("libtorch"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kelvin

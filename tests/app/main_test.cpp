@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/command.h"
+
+namespace kelvin {
+namespace {
+
+double median_seconds(const std::vector<std::string>& arguments) {
+  std::vector<double> seconds(7);
+  for (auto& each : seconds) each = run_tool(arguments).seconds;
+  std::nth_element(seconds.begin(), seconds.begin() + 3, seconds.end());
+  return seconds[3];
+}
+
+int64_t lines_in(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+TEST(Tool, HelpListsEveryVerb) {
+  const auto result = run_tool({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* verb : {"demo", "info", "list", "measure", "report", "runs", "train"}) {
+    EXPECT_NE(result.out.find(std::string("\n  ") + verb + " "), std::string::npos) << verb;
+  }
+}
+
+TEST(Tool, EveryVerbExplainsItself) {
+  for (const char* verb : {"demo", "info", "list", "measure", "report", "runs", "train"}) {
+    for (const char* flag : {"-h", "--help"}) {
+      const auto result = run_tool({verb, flag});
+      EXPECT_EQ(result.exit_code, 0) << verb;
+      EXPECT_NE(result.out.find(std::string("Usage: kelvin ") + verb), std::string::npos)
+          << result.out;
+      EXPECT_EQ(result.err, "");
+    }
+  }
+}
+
+TEST(Tool, AnswersHelpAndVersionInUnder100Milliseconds) {
+  EXPECT_LT(median_seconds({"--help"}), 0.1);
+  EXPECT_LT(median_seconds({"--version"}), 0.1);
+  EXPECT_LT(median_seconds({"train", "--help"}), 0.1);
+}
+
+TEST(Tool, PrintsItsVersion) {
+  const auto result = run_tool({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out.rfind("kelvin ", 0), 0U) << result.out;
+}
+
+struct BadUsage {
+  std::vector<std::string> arguments;
+  std::string expected;  // on stderr
+};
+
+TEST(Tool, AnswersBadUsageWithOneLineAndCode2) {
+  const std::vector<BadUsage> cases = {
+      {{}, "a verb is required"},
+      {{"--bogus"}, "no flag '--bogus'"},
+      {{"trian"}, "did you mean 'train'?"},
+      {{"xyzzy"}, "There are: demo"},
+      {{"train", "--epoch", "3"}, "kelvin train: no flag '--epoch'; did you mean '--epochs'?"},
+      {{"train", "--lr", "abc", "--output", "x"}, "--lr: must be a number, got 'abc'"},
+      {{"train", "--epochs", "1.5", "--output", "x"},
+       "--epochs: must be a whole number, got '1.5'"},
+      {{"train", "--epochs"}, "--epochs"},
+      {{"train", "--measures", "a,,b", "--output", "x"}, "--measures: must be names"},
+      {{"train", "--threads", "0", "--output", "x"}, "--threads: must be from 1"},
+      {{"train", "--config", "/nowhere.toml", "--output", "x"}, "/nowhere.toml: cannot read"},
+      {{"train"}, "--output: required unless --dry-run"},
+      {{"train", "recipe.toml", "--output", "x"}, "'recipe.toml': must be key=value"},
+      {{"demo", "--jobs", "0"}, "--jobs: must be at least 1, got 0"},
+      {{"demo", "--scale", "gigantic"}, "no scale 'gigantic'"},
+      {{"list"}, "KIND is required"},
+      {{"list", "modls"}, "did you mean 'models'?"},
+      {{"list", "models", "more"}, "unexpected argument 'more'"},
+      {{"list", "models", "-o", "xml"}, "got 'xml'"},
+      {{"runs", "/nowhere"}, "/nowhere: no such folder"},
+      {{"report"}, "RUN is required"},
+      {{"report", "/nowhere"}, "/nowhere: no such folder"},
+      {{"measure", "/nowhere.npz"}, "/nowhere.npz: no such run or file"},
+      {{"measure", "/"}, "is not a run folder"},
+  };
+  for (const auto& bad : cases) {
+    const auto result = run_tool(bad.arguments);
+    EXPECT_EQ(result.exit_code, 2) << bad.expected;
+    EXPECT_EQ(result.out, "") << bad.expected;
+    EXPECT_EQ(lines_in(result.err), 1) << result.err;
+    EXPECT_EQ(result.err.rfind("kelvin", 0), 0U) << result.err;
+    EXPECT_NE(result.err.find(bad.expected), std::string::npos) << result.err;
+  }
+}
+
+TEST(Tool, SaysThatItsOutputCouldNotBeWritten) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const auto result =
+      StartedCommand({"/bin/sh", "-c", std::string(KELVIN_TOOL) + " list models >/dev/full"})
+          .wait();
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "kelvin list: stdout: cannot write: No space left on device\n");
+}
+
+}  // namespace
+}  // namespace kelvin

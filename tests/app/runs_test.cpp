@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kelvin/core/files.h"
+#include "tests/support/command.h"
+#include "tests/support/fake_run.h"
+
+namespace kelvin {
+namespace {
+
+TEST(RunsVerb, ShowsSettingsAndResultsOfEveryRun) {
+  const TemporaryFolder folder;
+  write_fake_run(folder.path() / "a", 1, 0, 90);
+  write_fake_run(folder.path() / "deep/b", 100, 7, 40);
+  const auto result = run_tool({"runs", folder.path().string(), "-o", "json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto rows = nlohmann::json::parse(result.out);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].at("name"), "a");
+  EXPECT_EQ(rows[1].at("name"), "deep/b");
+  EXPECT_EQ(rows[1].at("status"), "finished");
+  EXPECT_EQ(rows[1].at("model"), "mlp");
+  EXPECT_EQ(rows[1].at("dataset"), "glyphs100");
+  EXPECT_EQ(rows[1].at("T"), 100);
+  EXPECT_EQ(rows[1].at("seed"), 7);
+  EXPECT_EQ(rows[1].at("epochs"), "2/2");
+  EXPECT_EQ(rows[1].at("test accuracy"), 0.5);
+  EXPECT_EQ(rows[1].at("SR"), 40);
+}
+
+TEST(RunsVerb, ShowsTheOtherRunsBesideADamagedOne) {
+  const TemporaryFolder folder;
+  write_fake_run(folder.path() / "a", 1, 0, 90);
+  write_fake_run(folder.path() / "b", 1, 1, 90);
+  write_file_atomically(folder / "a/config.toml", "not toml at all");
+  const auto result = run_tool({"runs", folder.path().string(), "-o", "csv"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.out.find("\na,unreadable"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\nb,finished"), std::string::npos) << result.out;
+  EXPECT_NE(result.err.find("a/config.toml"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace kelvin
