@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <vector>
 
 #include "kelvin/core/check.h"
 
@@ -31,13 +31,19 @@ void write_all(int file, std::string_view content, const std::filesystem::path& 
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path) {
-  check(!std::filesystem::is_directory(path), path.string(), ": is a folder, must be a file");
+  std::error_code ignored;
+  check(!std::filesystem::is_directory(path, ignored), path.string(),
+        ": is a folder, must be a file");
   std::ifstream file(path, std::ios::binary);
   check(file.is_open(), path.string(), ": cannot read: ", reason());
-  std::ostringstream content;
-  content << file.rdbuf();
+  std::string content;
+  std::vector<char> piece(size_t{1} << 18);
+  while (file) {
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    content.append(piece.data(), static_cast<size_t>(file.gcount()));
+  }
   check(!file.bad(), path.string(), ": cannot read to its end");
-  return std::move(content).str();
+  return content;
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
@@ -50,8 +56,10 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
     // Without the sync a crash of the machine may leave the new name with no content.
     const bool synced = ::fsync(file) == 0 || errno == EINVAL;
     const auto why = reason();
-    check(::close(file) == 0 && synced, path.string(), ": cannot write: ", why);
-    check(::rename(part.c_str(), path.c_str()) == 0, path.string(), ": cannot write: ", reason());
+    const bool is_closed = ::close(file) == 0;
+    check(is_closed && synced, path.string(), ": cannot write: ", synced ? reason() : why);
+    const bool is_renamed = ::rename(part.c_str(), path.c_str()) == 0;
+    check(is_renamed, path.string(), ": cannot write: ", reason());
   } catch (...) {
     ::unlink(part.c_str());
     throw;
@@ -64,7 +72,8 @@ void append_line(const std::filesystem::path& path, std::string_view line) {
   std::string whole(line);
   whole += '\n';
   write_all(file, whole, path);
-  check(::close(file) == 0, path.string(), ": cannot write: ", reason());
+  const bool is_closed = ::close(file) == 0;
+  check(is_closed, path.string(), ": cannot write: ", reason());
 }
 
 }  // namespace kelvin

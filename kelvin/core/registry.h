@@ -28,7 +28,7 @@ class Registry {
     if (found == entries_.end()) {
       const auto guess = nearest_name(name, names());
       check(false, "no ", kind_, " named '", name, "'",
-            guess.empty() ? "" : "; did you mean '" + guess + "'?",
+            guess.empty() ? "." : "; did you mean '" + guess + "'?",
             " There are: ", join(names(), ", "));
     }
     return found->second;

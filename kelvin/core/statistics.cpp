@@ -25,7 +25,8 @@ double student_quantile(int64_t degrees_of_freedom) {
   const double z = 1.959964;
   const double n = static_cast<double>(degrees_of_freedom);
   return z + (z * z * z + z) / (4 * n) +
-         (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * n * n);
+         (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * n * n) +
+         (3 * std::pow(z, 7) + 19 * std::pow(z, 5) + 17 * z * z * z - 15 * z) / (384 * n * n * n);
 }
 
 }  // namespace

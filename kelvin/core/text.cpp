@@ -64,6 +64,7 @@ std::string short_number(double value, int digits) {
 }
 
 std::string short_duration(double seconds) {
+  if (!(seconds < 1e15)) return "–";  // not known, or no time anybody waits for
   const auto whole = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);

@@ -17,7 +17,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 // A number for people: at most `digits` significant digits, no trailing zeros.
 std::string short_number(double value, int digits = 4);
 
-// "T" of a duration for people: 48 s, 2 min 05 s, 1 h 02 min.
+// "T" of a duration for people: 48 s, 2 min 05 s, 1 h 02 min; a dash for NaN and infinity.
 std::string short_duration(double seconds);
 
 }  // namespace kelvin

@@ -22,8 +22,8 @@ struct LinearClassifier {
   torch::Tensor scores(const torch::Tensor& features) const;
 };
 
-// Minimises the mean cross-entropy plus penalty by L-BFGS with a backtracking
-// line search, from zero or from `start`: deterministic, no rate to tune.
+// Minimises the mean cross-entropy plus penalty by preconditioned L-BFGS with a
+// backtracking line search, from zero or from `start`: deterministic, no rate to tune.
 // features [samples, dims] floating, labels [samples] in [0, classes).
 LinearClassifier fit_logistic_regression(const torch::Tensor& features, const torch::Tensor& labels,
                                          int64_t classes,

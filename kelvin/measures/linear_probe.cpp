@@ -26,6 +26,7 @@ struct Population {
 struct ProbeOptions {
   int64_t pool = 2;  // feature maps are averaged to pool x pool before they are flattened
   int64_t max_iterations = 100;
+  double tolerance = 1e-4;  // of the gradient; below it accuracies no longer change
   double threshold = 0.99;  // share of the last layer's accuracy that counts as reaching it
   // Candidates, chosen between on the last fifth of the training features; features are
   // standardised.
@@ -50,12 +51,15 @@ class LinearProbe : public Measure {
   explicit LinearProbe(Settings& settings) {
     settings.read("pool", options_.pool);
     settings.read("max_iterations", options_.max_iterations);
+    settings.read("tolerance", options_.tolerance);
     settings.read("threshold", options_.threshold);
     settings.read("l2", options_.l2);
     check(options_.pool >= 1, settings.full_name("pool"), ": must be at least 1, got ",
           options_.pool);
     check(options_.max_iterations >= 1, settings.full_name("max_iterations"),
           ": must be at least 1, got ", options_.max_iterations);
+    check(options_.tolerance > 0, settings.full_name("tolerance"), ": must be above 0, got ",
+          options_.tolerance);
     check(options_.threshold > 0 && options_.threshold <= 1, settings.full_name("threshold"),
           ": must be in (0, 1], got ", options_.threshold);
     check(!options_.l2.empty(), settings.full_name("l2"), ": must name at least one value");
@@ -141,6 +145,10 @@ class LinearProbe : public Measure {
     ours.insert(ours.end(), theirs.begin(), theirs.end());
   }
 
+  LogisticRegressionOptions solver(double l2) const {
+    return {.l2 = l2, .max_iterations = options_.max_iterations, .tolerance = options_.tolerance};
+  }
+
   Reading probe(const Population& population, const std::string& layer) const {
     auto train = torch::cat(population.train.at(layer));
     auto test = torch::cat(population.test.at(layer));
@@ -155,7 +163,7 @@ class LinearProbe : public Measure {
     const auto [l2, start] = choose_l2(train, train_labels, population.classes);
     const auto classifier =
         fit_logistic_regression(train, train_labels, population.classes,
-                                {.l2 = l2, .max_iterations = options_.max_iterations}, &start);
+                                solver(l2), &start);
     return {.name = "probe_accuracy",
             .value = accuracy(classifier, test, test_labels),
             .layer = layer,
@@ -166,6 +174,7 @@ class LinearProbe : public Measure {
                            {"tap", "after normalisation, residual add and activation"},
                            {"l2", l2},
                            {"max_iterations", options_.max_iterations},
+                           {"tolerance", options_.tolerance},
                            {"train_samples", train_labels.size(0)},
                            {"samples", test_labels.size(0)}}};
   }
@@ -184,7 +193,7 @@ class LinearProbe : public Measure {
     for (const double l2 : options_.l2) {
       classifier =
           fit_logistic_regression(features.narrow(0, 0, used), labels.narrow(0, 0, used), classes,
-                                  {.l2 = l2, .max_iterations = options_.max_iterations},
+                                  solver(l2),
                                   best_accuracy < 0 ? nullptr : &classifier);
       const double reached = accuracy(classifier, features.narrow(0, used, held_out),
                                       labels.narrow(0, used, held_out));

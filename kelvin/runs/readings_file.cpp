@@ -1,0 +1,96 @@
+#include "kelvin/runs/readings_file.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+#include "kelvin/core/seeds.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr auto kReadings = "readings.jsonl";
+constexpr auto kDefinitions = "definitions.json";
+
+// All that tells one reading from another but its value.
+std::string identity_of(const Reading& reading) {
+  auto fields = fields_of(reading);
+  fields.erase("value");
+  return fields.dump() + definition_id(reading.definition);
+}
+
+Reading reading_of(const Json& line, const Json& definitions) {
+  Reading reading{.name = line.at("name"), .definition = Definition::object()};
+  // JSON has no NaN or infinity: they are written as null.
+  const auto& value = line.at("value");
+  reading.value = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  reading.layer = line.value("layer", "");
+  reading.split = line.value("split", "");
+  reading.detector = line.value("detector", "");
+  reading.ood = line.value("ood", "");
+  if (line.contains("index")) reading.index = line["index"].get<int64_t>();
+  reading.definition = Definition(definitions.at(line.at("definition").get<std::string>()));
+  return reading;
+}
+
+}  // namespace
+
+std::string definition_id(const Definition& definition) {
+  return fmt::format("{:016x}", named_seed(0, definition.dump())).substr(0, 12);
+}
+
+void merge_readings(const fs::path& folder, const Readings& readings) {
+  auto merged = load_readings(folder);
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < merged.size(); ++i) places[identity_of(merged[i])] = i;
+  for (const auto& reading : readings) {
+    const auto [place, is_new] = places.emplace(identity_of(reading), merged.size());
+    if (is_new) {
+      merged.push_back(reading);
+    } else {
+      merged[place->second] = reading;
+    }
+  }
+
+  Json definitions = Json::object();
+  std::string lines;
+  for (const auto& reading : merged) {
+    const auto id = definition_id(reading.definition);
+    definitions[id] = reading.definition;
+    auto line = fields_of(reading);
+    line["definition"] = id;
+    lines += line.dump() + "\n";
+  }
+  // Definitions first: at no moment does a reading refer to one that is not there.
+  write_file_atomically(folder / kDefinitions, definitions.dump(1) + "\n");
+  write_file_atomically(folder / kReadings, lines);
+}
+
+Readings load_readings(const fs::path& folder) {
+  if (!fs::exists(folder / kReadings)) return {};
+  const auto path = folder / kReadings;
+  const auto definitions =
+      Json::parse(read_file(folder / kDefinitions), nullptr, /*allow_exceptions=*/false);
+  check(definitions.is_object(), (folder / kDefinitions).string(), ": not a JSON object");
+  Readings readings;
+  int64_t number = 0;
+  try {
+    std::istringstream lines(read_file(path));
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      readings.push_back(reading_of(Json::parse(line), definitions));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    check(false, path.string(), ": line ", number, ": not a reading: ", error.what());
+  }
+  return readings;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+
+#include "kelvin/core/reading.h"
+
+namespace kelvin {
+
+// Readings in a run folder: `readings.jsonl`, one per line with the id of its
+// definition, and `definitions.json`, each definition once.
+
+// Adds to what is there; a reading that says the same thing by the same definition is replaced.
+void merge_readings(const std::filesystem::path& folder, const Readings& readings);
+
+// Empty if the folder holds none.
+Readings load_readings(const std::filesystem::path& folder);
+
+// Short, and the same for equal definitions on every machine.
+std::string definition_id(const Definition& definition);
+
+}  // namespace kelvin

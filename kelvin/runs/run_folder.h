@@ -1,0 +1,68 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kelvin/core/reading.h"
+#include "kelvin/runs/config.h"
+
+namespace kelvin {
+
+enum class RunStatus { running, finished, stopped, failed };
+
+std::string name_of(RunStatus status);
+
+// Detector scores of both populations; a higher score means in distribution.
+struct Scores {
+  std::string detector;
+  std::string ood;
+  std::vector<double> id_scores;
+  std::vector<double> ood_scores;
+};
+
+// Writes the folder of one run.  Whatever moment it is interrupted at, the folder stays readable.
+class RunFolder {
+ public:
+  // Makes the folder and writes config and metadata; refuses one that already holds a run.
+  static RunFolder create(const std::filesystem::path& path, const Config& config,
+                          const nlohmann::ordered_json& metadata);
+  // For adding readings to a run that exists.
+  static RunFolder open(const std::filesystem::path& path);
+
+  // One flat object: what was observed at a step.
+  void append_metrics(const nlohmann::ordered_json& line) const;
+  void add_readings(const Readings& readings) const;
+  void write_scores(const Scores& scores) const;
+  void set_status(RunStatus status) const;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+// Throws, before anything is written, if RunFolder::create would have to refuse `path`.
+void check_can_create_run(const std::filesystem::path& path);
+
+// A run as read from disk.
+struct Run {
+  std::filesystem::path path;
+  Config config;
+  nlohmann::ordered_json metadata;
+  std::vector<nlohmann::ordered_json> metrics;
+  Readings readings;
+  std::vector<Scores> scores;
+  RunStatus status = RunStatus::running;
+};
+
+bool is_run(const std::filesystem::path& path);
+
+Run load_run(const std::filesystem::path& path);
+
+// `root` itself if it is a run, else every run below it, by name.
+std::vector<std::filesystem::path> find_runs(const std::filesystem::path& root);
+
+}  // namespace kelvin

@@ -1,0 +1,28 @@
+#include "kelvin/core/check.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+TEST(Check, JoinsAllPartsIntoOneMessage) {
+  EXPECT_EQ(error_of([] {
+              check(false, "rank", ": must be in (0, ", 1.5, "), got ", int64_t{7}, ' ', true);
+            }),
+            "rank: must be in (0, 1.5), got 7 1");
+}
+
+TEST(Check, LetsWhatHoldsPass) { EXPECT_NO_THROW(check(true, "never seen")); }
+
+TEST(Check, ThrowsWithoutAnyPart) {
+  EXPECT_EQ(error_of([] { check(false); }), "");
+}
+
+TEST(Error, IsCaughtAsAStandardException) { EXPECT_THROW(check(false, "x"), std::runtime_error); }
+
+}  // namespace
+}  // namespace kelvin

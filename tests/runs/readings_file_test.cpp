@@ -1,0 +1,161 @@
+#include "kelvin/runs/readings_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kelvin/core/files.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+const Definition kLogits = {{"matrix", "logits"}, {"gamma", 1e-3}};
+const Definition kProbabilities = {{"matrix", "probabilities"}, {"gamma", 1e-3}};
+
+void expect_equal(const Reading& actual, const Reading& expected) {
+  EXPECT_EQ(fields_of(actual), fields_of(expected));
+  EXPECT_EQ(actual.definition, expected.definition);
+}
+
+// A folder with one reading whose file then gets another content.
+std::string refusal_of(const std::string& file, const std::string& content) {
+  const TemporaryFolder folder;
+  merge_readings(folder.path(), {{.name = "rank", .value = 3, .definition = kLogits}});
+  write_file_atomically(folder / file, content);
+  const auto message = error_of([&] { load_readings(folder.path()); });
+  EXPECT_TRUE(message.starts_with(folder.path().string())) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  return message.substr(folder.path().string().size() + 1);
+}
+
+TEST(LoadReadings, GivesBackWhatWasMerged) {
+  const TemporaryFolder folder;
+  const Readings readings = {{.name = "rank", .value = 1.0 / 3, .definition = kLogits},
+                             {.name = "auroc",
+                              .value = 0.5,
+                              .layer = "layer1",
+                              .split = "test",
+                              .detector = "msp",
+                              .ood = "textures",
+                              .index = 0,
+                              .definition = kProbabilities}};
+  merge_readings(folder.path(), readings);
+  const auto loaded = load_readings(folder.path());
+  ASSERT_EQ(loaded.size(), 2U);
+  expect_equal(loaded[0], readings[0]);
+  expect_equal(loaded[1], readings[1]);
+}
+
+TEST(LoadReadings, OfAFolderWithoutAnyIsEmpty) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(load_readings(folder.path()).empty());
+  EXPECT_TRUE(load_readings(folder.path() / "absent").empty());
+}
+
+TEST(LoadReadings, TurnsWhatJsonCannotHoldIntoNan) {
+  const TemporaryFolder folder;
+  merge_readings(folder.path(), {{.name = "a", .value = std::nan("")},
+                                 {.name = "b", .value = std::numeric_limits<double>::infinity()}});
+  for (const auto& reading : load_readings(folder.path())) EXPECT_TRUE(std::isnan(reading.value));
+}
+
+TEST(MergeReadings, ReplacesAReadingThatSaysTheSameThing) {
+  const TemporaryFolder folder;
+  merge_readings(folder.path(), {{.name = "rank", .value = 1, .definition = kLogits},
+                                 {.name = "norm", .value = 5, .definition = kLogits}});
+  merge_readings(folder.path(), {{.name = "rank", .value = 2, .definition = kLogits}});
+  const auto loaded = load_readings(folder.path());
+  ASSERT_EQ(loaded.size(), 2U);
+  EXPECT_EQ(loaded[0].value, 2);
+  EXPECT_EQ(loaded[1].value, 5);
+}
+
+TEST(MergeReadings, KeepsReadingsThatDifferInAnythingButTheValue) {
+  const TemporaryFolder folder;
+  const Readings readings = {{.name = "rank", .value = 1, .definition = kLogits},
+                             {.name = "rank", .value = 1, .definition = kProbabilities},
+                             {.name = "rank", .value = 1, .layer = "a", .definition = kLogits},
+                             {.name = "rank", .value = 1, .split = "a", .definition = kLogits},
+                             {.name = "rank", .value = 1, .detector = "a", .definition = kLogits},
+                             {.name = "rank", .value = 1, .ood = "a", .definition = kLogits},
+                             {.name = "rank", .value = 1, .index = 0, .definition = kLogits},
+                             {.name = "rank", .value = 1, .index = 1, .definition = kLogits}};
+  merge_readings(folder.path(), readings);
+  merge_readings(folder.path(), readings);
+  EXPECT_EQ(load_readings(folder.path()).size(), readings.size());
+}
+
+TEST(MergeReadings, StoresEachDefinitionOnce) {
+  const TemporaryFolder folder;
+  merge_readings(folder.path(), {{.name = "a", .value = 1, .definition = kLogits},
+                                 {.name = "b", .value = 2, .definition = kLogits},
+                                 {.name = "c", .value = 3, .definition = kProbabilities}});
+  const auto definitions = nlohmann::json::parse(read_file(folder / "definitions.json"));
+  ASSERT_EQ(definitions.size(), 2U);
+  EXPECT_EQ(definitions.at(definition_id(kLogits)), kLogits);
+}
+
+TEST(MergeReadings, WritesOneJsonObjectPerLine) {
+  const TemporaryFolder folder;
+  merge_readings(folder.path(), {{.name = "a", .value = 0.5, .definition = kLogits}});
+  EXPECT_EQ(read_file(folder / "readings.jsonl"),
+            R"({"name":"a","value":0.5,"definition":")" + definition_id(kLogits) + "\"}\n");
+}
+
+TEST(MergeReadings, OfNothingKeepsWhatIsThere) {
+  const TemporaryFolder folder;
+  merge_readings(folder.path(), {{.name = "a", .value = 1}});
+  merge_readings(folder.path(), {});
+  EXPECT_EQ(load_readings(folder.path()).size(), 1U);
+}
+
+TEST(DefinitionId, IsTheSameWhateverTheOrderOfTheKeys) {
+  EXPECT_EQ(definition_id({{"a", 1}, {"b", 2}}), definition_id({{"b", 2}, {"a", 1}}));
+}
+
+TEST(DefinitionId, DiffersBetweenDefinitions) {
+  EXPECT_NE(definition_id(kLogits), definition_id(kProbabilities));
+  EXPECT_NE(definition_id(Definition::object()), definition_id(kLogits));
+}
+
+TEST(DefinitionId, IsTwelveHexadecimalDigits) {
+  const auto id = definition_id(kLogits);
+  EXPECT_EQ(id.size(), 12U);
+  EXPECT_EQ(id.find_first_not_of("0123456789abcdef"), std::string::npos) << id;
+}
+
+TEST(LoadReadings, NamesFileAndLineOfWhatIsNoReading) {
+  const auto id = definition_id(kLogits);
+  const auto good = R"({"name":"a","value":1,"definition":")" + id + "\"}\n";
+  for (const std::string bad :
+       {std::string("not json"), std::string("5"), std::string("{}"), std::string("[1]"),
+        R"({"name":3,"value":1,"definition":")" + id + "\"}",
+        R"({"name":"a","value":"x","definition":")" + id + "\"}",
+        R"({"name":"a","value":1,"layer":5,"definition":")" + id + "\"}",
+        R"({"name":"a","value":1,"index":"x","definition":")" + id + "\"}",
+        std::string(R"({"name":"a","value":1})"),
+        std::string(R"({"name":"a","value":1,"definition":"absent"})")}) {
+    const auto message = refusal_of("readings.jsonl", good + bad + "\n");
+    EXPECT_TRUE(message.starts_with("readings.jsonl: line 2: not a reading: ")) << message;
+  }
+}
+
+TEST(LoadReadings, NamesTheDefinitionsWhenTheyAreDamaged) {
+  EXPECT_EQ(refusal_of("definitions.json", "{\"a\":"), "definitions.json: not a JSON object");
+  EXPECT_EQ(refusal_of("definitions.json", "[]"), "definitions.json: not a JSON object");
+}
+
+TEST(LoadReadings, NamesTheDefinitionsWhenTheyAreMissing) {
+  const TemporaryFolder folder;
+  merge_readings(folder.path(), {{.name = "a", .value = 1}});
+  std::filesystem::remove(folder / "definitions.json");
+  EXPECT_EQ(error_of([&] { load_readings(folder.path()); }),
+            (folder / "definitions.json") + ": cannot read: No such file or directory");
+}
+
+}  // namespace
+}  // namespace kelvin

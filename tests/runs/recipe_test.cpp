@@ -1,0 +1,158 @@
+#include "kelvin/runs/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+std::vector<std::string> names_of(const Recipe& recipe) {
+  std::vector<std::string> names;
+  for (const auto& run : recipe.runs) names.push_back(run.name);
+  return names;
+}
+
+std::string refusal_of(const std::string& toml, const std::string& scale = "") {
+  return error_of([&] { parse_recipe(toml, "o", scale); });
+}
+
+TEST(Recipe, WithoutSweepIsOneRunOfItsConfig) {
+  const auto recipe = parse_recipe("seed = 1\n[train]\nlr = 0.1\n", "o", "");
+  ASSERT_EQ(names_of(recipe), (std::vector<std::string>{"run"}));
+  EXPECT_EQ(recipe.runs[0].config.values(), (Values{{"seed", 1}, {"train.lr", 0.1}}));
+  EXPECT_TRUE(recipe.claims.empty());
+}
+
+TEST(Recipe, TakesItsTitleFromTheFirstComment) {
+  EXPECT_EQ(parse_recipe("#   Table 1\n# more\nseed = 1\n", "o", "").title, "Table 1");
+  EXPECT_EQ(parse_recipe("# Only a title", "o", "").title, "Only a title");
+  EXPECT_EQ(parse_recipe("#\nseed = 1\n", "o", "").title, "");
+  EXPECT_EQ(parse_recipe("seed = 1\n# later\n", "o", "").title, "");
+}
+
+TEST(Recipe, ExpandsASweepToTheGrid) {
+  const auto recipe =
+      parse_recipe("[sweep]\nseed = [0, 1]\ntrain.temperature = [1, 10.5]\n", "o", "");
+  EXPECT_EQ(names_of(recipe),
+            (std::vector<std::string>{"seed=0,temperature=1", "seed=0,temperature=10.5",
+                                      "seed=1,temperature=1", "seed=1,temperature=10.5"}));
+  EXPECT_EQ(recipe.runs[3].config.values(), (Values{{"seed", 1}, {"train.temperature", 10.5}}));
+}
+
+TEST(Recipe, MultipliesCasesAndGrid) {
+  const auto recipe = parse_recipe(R"(
+train.lr = 0.1
+[[case]]
+name = "small"
+model.width = 8
+[[case]]
+name = "large"
+model.width = 64
+train.lr = 0.5
+[sweep]
+model.name = ["mlp", "resnet20"]
+)",
+                                   "o", "");
+  EXPECT_EQ(names_of(recipe), (std::vector<std::string>{"small,name=mlp", "small,name=resnet20",
+                                                        "large,name=mlp", "large,name=resnet20"}));
+  EXPECT_EQ(recipe.runs[0].config.values(),
+            (Values{{"train.lr", 0.1}, {"model.width", 8}, {"model.name", "mlp"}}));
+  EXPECT_EQ(recipe.runs[3].config.values(),
+            (Values{{"train.lr", 0.5}, {"model.width", 64}, {"model.name", "resnet20"}}));
+}
+
+constexpr auto kScaled = R"(
+train.epochs = 100
+[sweep]
+seed = [0, 1, 2]
+[scale.smoke]
+train.epochs = 1
+sweep.seed = [0]
+[scale.paper]
+train.epochs = 200
+)";
+
+TEST(Recipe, IsOverriddenByTheChosenScaleAlone) {
+  const auto smoke = parse_recipe(kScaled, "o", "smoke");
+  ASSERT_EQ(smoke.runs.size(), 1U);
+  EXPECT_EQ(smoke.runs[0].config.values(), (Values{{"seed", 0}, {"train.epochs", 1}}));
+  const auto paper = parse_recipe(kScaled, "o", "paper");
+  ASSERT_EQ(paper.runs.size(), 3U);
+  EXPECT_EQ(paper.runs[2].config.values(), (Values{{"seed", 2}, {"train.epochs", 200}}));
+}
+
+TEST(Recipe, WithoutAScaleIsAsWritten) {
+  const auto recipe = parse_recipe(kScaled, "o", "");
+  ASSERT_EQ(recipe.runs.size(), 3U);
+  EXPECT_EQ(recipe.runs[0].config.values(), (Values{{"seed", 0}, {"train.epochs", 100}}));
+}
+
+TEST(Recipe, HoldsClaims) {
+  const auto recipe = parse_recipe(R"(
+[[claim]]
+reading = "solution_rank"
+direction = "lower"
+at = { train.temperature = 100 }
+against = { train.temperature = 1, model.name = "mlp" }
+)",
+                                   "o", "");
+  ASSERT_EQ(recipe.claims.size(), 1U);
+  EXPECT_EQ(recipe.claims[0].reading, "solution_rank");
+  EXPECT_EQ(recipe.claims[0].direction, "lower");
+  EXPECT_EQ(recipe.claims[0].at, (Values{{"train.temperature", 100}}));
+  EXPECT_EQ(recipe.claims[0].against, (Values{{"train.temperature", 1}, {"model.name", "mlp"}}));
+}
+
+TEST(Recipe, RejectsAScaleItDoesNotHave) {
+  EXPECT_EQ(refusal_of(kScaled, "laptop"), "o: no scale 'laptop'; there are: smoke, paper");
+  EXPECT_EQ(refusal_of("seed = 1", "laptop"), "o: no scale 'laptop'; there are: none");
+  EXPECT_EQ(refusal_of("[scale]\nsmoke = 3", "smoke"), "o: scale.smoke: must be a table, got 3");
+}
+
+TEST(Recipe, RejectsCasesWithoutAName) {
+  EXPECT_EQ(refusal_of("[[case]]\nmodel.width = 8\n"), "o: [[case]] needs a name");
+  EXPECT_EQ(refusal_of("[[case]]\nname = 8\n"), "o: [[case]] needs a name");
+  EXPECT_EQ(refusal_of("case = 8\n"), "o: [[case]] needs a name");
+}
+
+TEST(Recipe, RejectsSweepsOverAnythingButLists) {
+  EXPECT_EQ(refusal_of("[sweep]\nseed = 3\n"), "o: sweep.seed: must be a list of values, got 3");
+  EXPECT_EQ(refusal_of("[sweep]\nseed = []\n"), "o: sweep.seed: must be a list of values, got []");
+}
+
+TEST(Recipe, RejectsIncompleteClaims) {
+  const std::vector<std::string> lines = {"reading = \"x\"\n", "direction = \"lower\"\n",
+                                          "at = { a = 1 }\n", "against = { a = 2 }\n"};
+  const std::vector<std::string> keys = {"reading", "direction", "at", "against"};
+  for (size_t missing = 0; missing < lines.size(); ++missing) {
+    std::string toml = "[[claim]]\n";
+    for (size_t i = 0; i < lines.size(); ++i) toml += i == missing ? "" : lines[i];
+    EXPECT_EQ(refusal_of(toml), "o: [[claim]] needs '" + keys[missing] + "'");
+  }
+}
+
+TEST(Recipe, RejectsClaimsOfTheWrongKind) {
+  const auto claim = [](const std::string& reading, const std::string& direction,
+                        const std::string& at) {
+    return "[[claim]]\nreading = " + reading + "\ndirection = " + direction + "\nat = " + at +
+           "\nagainst = { a = 1 }\n";
+  };
+  EXPECT_EQ(refusal_of(claim("3", "'lower'", "{ a = 2 }")),
+            "o: claim.reading: must be a text, got 3");
+  EXPECT_EQ(refusal_of(claim("'x'", "true", "{ a = 2 }")),
+            "o: claim.direction: must be a text, got true");
+  EXPECT_EQ(refusal_of(claim("'x'", "'lower'", "2")), "o: claim.at: must be a table, got 2");
+  EXPECT_EQ(refusal_of(claim("'x'", "'sideways'", "{ a = 2 }")),
+            "o: claim.direction: must be \"lower\" or \"higher\", got \"sideways\"");
+}
+
+TEST(Recipe, NamesOriginAndLineOfASyntaxError) {
+  EXPECT_TRUE(refusal_of("# title\nseed = = 1\n").starts_with("o: line 2: "));
+}
+
+}  // namespace
+}  // namespace kelvin
