@@ -29,6 +29,9 @@ class Demo : public Verb {
         ->type_name("DIR")
         ->capture_default_str();
     command.add_option("--jobs", jobs_, "runs at once (default: as many as cores)")->type_name("N");
+    command.add_option("--recipe", recipe_, "which comparison: demo, demo_strict")
+        ->type_name("NAME")
+        ->capture_default_str();
     command.add_option("--scale", scale_, "a scale of the recipe, for example smoke")
         ->type_name("NAME");
     command.add_flag("-q,--quiet", is_quiet_, "no progress");
@@ -42,7 +45,7 @@ class Demo : public Verb {
     check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
     check(!output_.empty(), "--output: must be a folder, got an empty path");
     const auto text = recipe_text();
-    const auto recipe = parse_recipe(text, "demo", scale_);
+    const auto recipe = parse_recipe(text, recipe_, scale_);
     make_room();
 
     say(fmt::format("{}\n{} runs in {}", recipe.title, recipe.runs.size(), output_));
@@ -59,10 +62,14 @@ class Demo : public Verb {
   }
 
  private:
-  static std::string recipe_text() {
+  std::string recipe_text() const {
     const auto& recipes = builtin_recipes();
-    const auto found = recipes.find("demo");
-    check(found != recipes.end(), "the recipe 'demo' was not built in");
+    const auto found = recipes.find(recipe_);
+    if (found == recipes.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, text] : recipes) names.push_back(name);
+      check(false, "--recipe: no recipe named '", recipe_, "'; there are: ", join(names, ", "));
+    }
     return found->second;
   }
 
@@ -105,6 +112,7 @@ class Demo : public Verb {
 
   std::string output_ = "runs/demo";
   std::string jobs_;
+  std::string recipe_ = "demo";
   std::string scale_;
   bool is_quiet_ = false;
   FormatFlag format_;

@@ -6,6 +6,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/report/csv.h"
+#include "kelvin/report/svg.h"
 
 namespace kelvin {
 namespace {
@@ -21,6 +22,8 @@ class Report : public Verb {
     command
         .add_option("--csv", csv_folder_, "also write the data of every figure into this folder")
         ->type_name("DIR");
+    command.add_option("--svg", svg_folder_, "also write every figure into this folder")
+        ->type_name("DIR");
   }
 
   int run() override {
@@ -30,17 +33,19 @@ class Report : public Verb {
     check(!fs::is_directory(page), page.string(), ": is a folder, must be a file");
     write_page(input, page);
     fmt::print("{}\n", page.string());
-    if (!csv_folder_.empty()) write_csvs(input);
+    if (!csv_folder_.empty()) write_all(csv_folder_, ".csv", figure_csvs(input));
+    if (!svg_folder_.empty()) write_all(svg_folder_, ".svg", figure_svgs(input));
     return kSuccess;
   }
 
  private:
-  void write_csvs(const PageInput& input) const {
+  static void write_all(const fs::path& folder, const std::string& extension,
+                        const std::map<std::string, std::string>& files) {
     std::error_code failure;
-    fs::create_directories(csv_folder_, failure);
-    check(!failure, csv_folder_, ": cannot be made: ", failure.message());
-    for (const auto& [name, text] : figure_csvs(input)) {
-      const auto path = fs::path(csv_folder_) / (name + ".csv");
+    fs::create_directories(folder, failure);
+    check(!failure, folder.string(), ": cannot be made: ", failure.message());
+    for (const auto& [name, text] : files) {
+      const auto path = folder / (name + extension);
       write_file_atomically(path, text);
       fmt::print("{}\n", path.string());
     }
@@ -49,13 +54,14 @@ class Report : public Verb {
   std::vector<std::string> roots_;
   std::string output_;
   std::string csv_folder_;
+  std::string svg_folder_;
 };
 
-const bool registered = verbs().add(
-    "report", {
-                  .summary = "One HTML page about runs, and the data of its figures as CSV",
-                  .make = [] { return std::make_unique<Report>(); },
-              });
+const bool registered =
+    verbs().add("report", {
+                              .summary = "One HTML page about runs; its figures as CSV and SVG",
+                              .make = [] { return std::make_unique<Report>(); },
+                          });
 
 }  // namespace
 }  // namespace kelvin

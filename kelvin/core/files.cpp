@@ -37,7 +37,7 @@ std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   check(file.is_open(), path.string(), ": cannot read: ", reason());
   std::string content;
-  std::vector<char> piece(size_t{1} << 18);
+  std::vector<char> piece(size_t{1} << 16);
   while (file) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     content.append(piece.data(), static_cast<size_t>(file.gcount()));

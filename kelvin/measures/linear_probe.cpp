@@ -162,8 +162,7 @@ class LinearProbe : public Measure {
 
     const auto [l2, start] = choose_l2(train, train_labels, population.classes);
     const auto classifier =
-        fit_logistic_regression(train, train_labels, population.classes,
-                                solver(l2), &start);
+        fit_logistic_regression(train, train_labels, population.classes, solver(l2), &start);
     return {.name = "probe_accuracy",
             .value = accuracy(classifier, test, test_labels),
             .layer = layer,
@@ -184,6 +183,10 @@ class LinearProbe : public Measure {
   std::pair<double, LinearClassifier> choose_l2(const torch::Tensor& features,
                                                 const torch::Tensor& labels,
                                                 int64_t classes) const {
+    if (options_.l2.size() == 1) {
+      return {options_.l2[0],
+              fit_logistic_regression(features, labels, classes, solver(options_.l2[0]))};
+    }
     const auto held_out = std::max<int64_t>(1, features.size(0) / 5);
     const auto used = features.size(0) - held_out;
     check(used > 0, "linear_probe: needs at least 2 training samples, got ", features.size(0));
@@ -193,8 +196,7 @@ class LinearProbe : public Measure {
     for (const double l2 : options_.l2) {
       classifier =
           fit_logistic_regression(features.narrow(0, 0, used), labels.narrow(0, 0, used), classes,
-                                  solver(l2),
-                                  best_accuracy < 0 ? nullptr : &classifier);
+                                  solver(l2), best_accuracy < 0 ? nullptr : &classifier);
       const double reached = accuracy(classifier, features.narrow(0, used, held_out),
                                       labels.narrow(0, used, held_out));
       if (reached <= best_accuracy) break;  // weaker penalties only overfit more

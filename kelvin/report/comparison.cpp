@@ -89,9 +89,9 @@ void keep_one_run_per_seed(Group& group, const std::vector<Run>& runs,
   for (const auto& [seed, i] : kept) group.runs.push_back(i);
 }
 
-Measured measured_in(const Group& group, const std::vector<Run>& runs, const Quantity& quantity,
-                     const std::optional<double>& accuracy) {
-  Measured measured;
+SeedValues measured_in(const Group& group, const std::vector<Run>& runs, const Quantity& quantity,
+                       const std::optional<double>& accuracy) {
+  SeedValues measured;
   std::vector<double> values;
   for (const size_t i : group.runs) {
     const auto seen = observation(runs[i], quantity, accuracy);
@@ -110,7 +110,7 @@ int decimals_for(double half_width) {
   return std::clamp(1 - static_cast<int>(std::floor(std::log10(half_width))), 0, 4);
 }
 
-bool has_width_bound(const Measured& measured) {
+bool has_width_bound(const SeedValues& measured) {
   return std::any_of(measured.seeds.begin(), measured.seeds.end(),
                      [](const SeedValue& seed) { return seed.at_width_bound; });
 }
@@ -167,7 +167,7 @@ Comparison compare(const std::vector<Run>& runs) {
   return comparison;
 }
 
-std::optional<Summary> paired_difference(const Measured& from, const Measured& to) {
+std::optional<Summary> paired_difference(const SeedValues& from, const SeedValues& to) {
   std::vector<double> differences;
   for (const auto& one : from.seeds) {
     for (const auto& other : to.seeds) {

@@ -17,7 +17,7 @@ struct SeedValue {
 };
 
 // One quantity in one group.
-struct Measured {
+struct SeedValues {
   std::vector<SeedValue> seeds = {};  // by seed
   Summary summary = {};               // its count is 0 where nothing was measured
 };
@@ -28,7 +28,7 @@ struct Group {
   std::string short_label;        // for figures: "T = 1" if nothing but the temperature differs
   double temperature = 0;         // NaN if the runs have none
   std::vector<size_t> runs = {};  // places in the list that was compared
-  std::vector<Measured> measured = {};  // one per quantity of the comparison
+  std::vector<SeedValues> measured = {};  // one per quantity of the comparison
 };
 
 struct Comparison {
@@ -47,7 +47,7 @@ std::vector<std::string> differing_keys(const std::vector<Run>& runs);
 Comparison compare(const std::vector<Run>& runs);
 
 // `to` minus `from`, paired by seed; nothing if they share no seed.
-std::optional<Summary> paired_difference(const Measured& from, const Measured& to);
+std::optional<Summary> paired_difference(const SeedValues& from, const SeedValues& to);
 
 // "42.0 ± 5.1", "71.3 ± 0.4 %"; without the interval for a single value.
 std::string mean_text(const Summary& summary, const Quantity& quantity);

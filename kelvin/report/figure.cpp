@@ -244,8 +244,8 @@ std::string legend(const std::vector<LegendEntry>& entries, double left, int64_t
 }
 
 // The parts of a series between its gaps.
-std::vector<std::vector<Point>> segments_of(const LineFigure& figure, const Series& series) {
-  std::vector<std::vector<Point>> segments(1);
+std::vector<std::vector<PlotPoint>> segments_of(const LineFigure& figure, const Series& series) {
+  std::vector<std::vector<PlotPoint>> segments(1);
   for (const auto& point : series.points) {
     if (is_shown(point.x, figure.x) && is_shown(point.y, figure.y)) {
       segments.back().push_back(point);
@@ -257,11 +257,11 @@ std::vector<std::vector<Point>> segments_of(const LineFigure& figure, const Seri
   return segments;
 }
 
-bool has_band(const Point& point, const Axis& axis) {
+bool has_band(const PlotPoint& point, const Axis& axis) {
   return is_shown(point.low, axis) && is_shown(point.high, axis);
 }
 
-std::string band_of(const std::vector<Point>& segment, const LineFigure& figure, const Scale& x,
+std::string band_of(const std::vector<PlotPoint>& segment, const LineFigure& figure, const Scale& x,
                     const Scale& y, int64_t colour) {
   std::string above;
   std::string below;
@@ -283,7 +283,7 @@ std::string join_lines(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string hover_points(const std::vector<Point>& segment, const Series& series,
+std::string hover_points(const std::vector<PlotPoint>& segment, const Series& series,
                          const LineFigure& figure, const Scale& x, const Scale& y) {
   std::string svg;
   const size_t step = segment.size() / kMostHoverPoints + 1;

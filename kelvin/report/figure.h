@@ -22,7 +22,7 @@ struct Axis {
   std::vector<std::string> names = {};  // for x: the texts at 0, 1, 2, ...
 };
 
-struct Point {
+struct PlotPoint {
   double x = 0;
   double y = 0;
   double low = std::numeric_limits<double>::quiet_NaN();  // of the band; both or none
@@ -36,7 +36,7 @@ struct Series {
   std::string detail = {};  // of a readout, where several series share a meaning: "seed 1"
   int64_t colour = 0;       // of the palette
   Stroke stroke = Stroke::solid;
-  std::vector<Point> points = {};
+  std::vector<PlotPoint> points = {};
 };
 
 // A thin line across the plot.

@@ -197,7 +197,7 @@ std::string mean_only(Summary summary, const Quantity& quantity) {
 }
 
 // "falls from 19 to 12" only where three seeds or more put zero outside of the interval.
-std::string change_text(const Measured& first, const Measured& last, const Quantity& quantity) {
+std::string change_text(const SeedValues& first, const SeedValues& last, const Quantity& quantity) {
   const auto from = mean_only(first.summary, quantity);
   const auto to = mean_only(last.summary, quantity);
   const auto difference = paired_difference(first, last);

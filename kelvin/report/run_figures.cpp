@@ -40,8 +40,8 @@ std::string seed_note(const Input& in) {
 }
 
 // One point per x: the mean over the runs, with a band from the smallest to the largest.
-std::vector<Point> mean_points(const std::map<double, std::vector<double>>& values) {
-  std::vector<Point> points;
+std::vector<PlotPoint> mean_points(const std::map<double, std::vector<double>>& values) {
+  std::vector<PlotPoint> points;
   for (const auto& [x, ys] : values) {
     const auto summary = summarise(ys);
     points.push_back({.x = x, .y = summary.mean, .low = summary.smallest, .high = summary.largest});
@@ -49,7 +49,8 @@ std::vector<Point> mean_points(const std::map<double, std::vector<double>>& valu
   return points;
 }
 
-std::vector<Point> points_over_epochs(const Input& in, const Group& group, const LineValue& value) {
+std::vector<PlotPoint> points_over_epochs(const Input& in, const Group& group,
+                                          const LineValue& value) {
   std::map<double, std::vector<double>> values;
   for (const size_t i : group.runs) {
     for (const auto& line : in.runs[i].metrics) {
@@ -426,8 +427,9 @@ std::vector<std::string> probed_layers(const Input& in) {
   return layers;
 }
 
-std::vector<Point> probe_points(const Input& in, const Group& group,
-                                const std::vector<std::string>& layers, const std::string& ood) {
+std::vector<PlotPoint> probe_points(const Input& in, const Group& group,
+                                    const std::vector<std::string>& layers,
+                                    const std::string& ood) {
   std::map<double, std::vector<double>> values;
   for (const size_t i : group.runs) {
     std::set<std::string> seen;
@@ -441,9 +443,9 @@ std::vector<Point> probe_points(const Input& in, const Group& group,
 }
 
 // The first layer that does as well as the last one.
-Mark effective_depth(const std::vector<Point>& points, int64_t colour) {
+Mark effective_depth(const std::vector<PlotPoint>& points, int64_t colour) {
   constexpr double kThreshold = 0.99;
-  const auto first = std::find_if(points.begin(), points.end(), [&](const Point& point) {
+  const auto first = std::find_if(points.begin(), points.end(), [&](const PlotPoint& point) {
     return point.y >= kThreshold * points.back().y;
   });
   return {.x = first->x, .y = first->y, .label = "κ", .colour = colour};
@@ -475,7 +477,7 @@ void add_probes(const Input& in, std::vector<RunFigure>& figures) {
                                  .colour = colour,
                                  .points = std::move(inside)});
       }
-      auto outside = ood.empty() ? std::vector<Point>{} : probe_points(in, group, layers, ood);
+      auto outside = ood.empty() ? std::vector<PlotPoint>{} : probe_points(in, group, layers, ood);
       if (!outside.empty()) {
         figure.series.push_back({.label = group.short_label + " OOD",
                                  .colour = colour,

@@ -98,15 +98,15 @@ std::string amount_text(Summary difference, const Quantity& quantity) {
 }
 
 struct Sides {
-  Measured at;
-  Measured against;
+  SeedValues at;
+  SeedValues against;
   bool repeats_a_seed = false;  // pairing by seed is not unique
   bool has_unfinished = false;
 };
 
-Measured measured_in(const RunList& list, const Quantity& quantity,
-                     const std::optional<double>& accuracy, Sides& sides) {
-  Measured measured;
+SeedValues measured_in(const RunList& list, const Quantity& quantity,
+                       const std::optional<double>& accuracy, Sides& sides) {
+  SeedValues measured;
   std::set<int64_t> seeds;
   for (const auto* run : list) {
     const auto seen = observation(*run, quantity, accuracy);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 // Exceptions carry line numbers; toml++ stays inside this file because its header is large.
 #include <toml++/toml.h>
@@ -13,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxBytes = size_t{1} << 16;
+constexpr int64_t kMaxDots = 2000;
 
 Json to_json(const toml::node& node, const std::string& origin) {
   if (const auto* table = node.as_table()) {
@@ -65,9 +66,10 @@ void flatten_into(Values& values, const std::string& prefix, const Json& tables,
 }  // namespace
 
 Json parse_toml(std::string_view text, const std::string& origin) {
-  // A document nests no deeper than it is long, and nesting costs stack.
-  check(text.size() <= kMaxBytes, origin, ": must have at most ", kMaxBytes, " bytes, has ",
-        text.size());
+  // toml++ limits the nesting of brackets but not that of dotted keys, and nesting costs stack.
+  const auto dots = std::count(text.begin(), text.end(), '.');
+  check(dots <= kMaxDots, origin, ": may nest too deeply: must have at most ", kMaxDots,
+        " dots, has ", dots);
   try {
     return to_json(toml::parse(text), origin);
   } catch (const toml::parse_error& error) {

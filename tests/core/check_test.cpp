@@ -18,10 +18,6 @@ TEST(Check, JoinsAllPartsIntoOneMessage) {
 
 TEST(Check, LetsWhatHoldsPass) { EXPECT_NO_THROW(check(true, "never seen")); }
 
-TEST(Check, ThrowsWithoutAnyPart) {
-  EXPECT_EQ(error_of([] { check(false); }), "");
-}
-
 TEST(Error, IsCaughtAsAStandardException) { EXPECT_THROW(check(false, "x"), std::runtime_error); }
 
 }  // namespace

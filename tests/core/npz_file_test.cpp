@@ -155,33 +155,40 @@ std::string written(const Arrays& arrays) {
   return read_file(folder / "a.npz");
 }
 
-std::string saved_by_numpy(const std::string& function) {
+// `function` is savez or savez_compressed, `arguments` what it saves.
+std::string saved_by_numpy(const std::string& function, const std::string& arguments) {
   const TemporaryFolder folder;
-  python_output(
-      "import sys, numpy as np\n"
-      "np." +
-          function +
-          "(sys.argv[1],\n"
-          "  logits=np.array([[1, 2, 3], [4, 5, -0.5]], 'f4'), labels=np.array([7, -1]),\n"
-          "  small=np.array([[[-5, 6]]], 'i4'), pixels=np.array([0, 128, 255], 'u1'),\n"
-          "  temperature=np.float64(0.1), empty=np.zeros((0, 4), 'f4'))",
-      {folder / "a.npz"});
+  python_output("import sys, numpy as np\nnp." + function + "(sys.argv[1], " + arguments + ")",
+                {folder / "a.npz"});
   return read_file(folder / "a.npz");
+}
+
+// The same as samples().
+constexpr auto kSamplesInPython =
+    "logits=np.array([[1, 2, 3], [4, 5, -0.5]], 'f4'), labels=np.array([7, -1]),"
+    "small=np.array([[[-5, 6]]], 'i4'), pixels=np.array([0, 128, 255], 'u1'),"
+    "temperature=np.float64(0.1), empty=np.zeros((0, 4), 'f4')";
+
+// A stored archive of ours and a deflated one of NumPy, both small.
+std::vector<std::string> small_archives() {
+  return {written({{"x", array_of<double>("f8", {2}, {0.1, 2})},
+                   {"y", array_of<uint8_t>("u1", {}, {3})}}),
+          saved_by_numpy("savez_compressed", "x=np.arange(9)")};
 }
 
 TEST(ReadNpz, GivesBackWhatWasWritten) { expect_equal(read_bytes(written(samples())), samples()); }
 
-TEST(ReadNpz, ReadsWhatNumpySaves) { expect_equal(read_bytes(saved_by_numpy("savez")), samples()); }
+TEST(ReadNpz, ReadsWhatNumpySaves) {
+  expect_equal(read_bytes(saved_by_numpy("savez", kSamplesInPython)), samples());
+}
 
 TEST(ReadNpz, ReadsWhatNumpyCompresses) {
-  expect_equal(read_bytes(saved_by_numpy("savez_compressed")), samples());
+  expect_equal(read_bytes(saved_by_numpy("savez_compressed", kSamplesInPython)), samples());
 }
 
 TEST(ReadNpz, ReadsALargeCompressedArrayOfNumpy) {
-  const TemporaryFolder folder;
-  python_output("import sys, numpy as np\nnp.savez_compressed(sys.argv[1], x=np.arange(300000))",
-                {folder / "a.npz"});
-  const auto numbers = numbers_of<int64_t>(read_npz(folder / "a.npz").at("x"));
+  const auto arrays = read_bytes(saved_by_numpy("savez_compressed", "x=np.arange(300000)"));
+  const auto numbers = numbers_of<int64_t>(arrays.at("x"));
   ASSERT_EQ(numbers.size(), 300000U);
   for (size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], static_cast<int64_t>(i));
 }
@@ -259,8 +266,7 @@ TEST(Array, HasTheProductOfItsShapeAsSize) {
 
 TEST(ReadNpz, RefusesAFileCutOffAtAnyByte) {
   const TemporaryFolder folder;
-  const std::vector<std::string> files = {written(samples()), saved_by_numpy("savez_compressed")};
-  for (const auto& bytes : files) {
+  for (const auto& bytes : small_archives()) {
     for (size_t length = 0; length < bytes.size(); ++length) {
       std::ofstream(folder / "a.npz", std::ios::binary) << bytes.substr(0, length);
       EXPECT_THROW(read_npz(folder / "a.npz"), Error) << "cut to " << length;
@@ -271,8 +277,8 @@ TEST(ReadNpz, RefusesAFileCutOffAtAnyByte) {
 TEST(ReadNpz, SurvivesAnyDamagedByte) {
   const TemporaryFolder folder;
   std::mt19937 random(1);
-  const std::vector<std::string> files = {written(samples()), saved_by_numpy("savez_compressed")};
-  for (int trial = 0; trial < 4000; ++trial) {
+  const auto files = small_archives();
+  for (int trial = 0; trial < 2000; ++trial) {
     auto bytes = files[trial % 2];
     bytes[random() % bytes.size()] = static_cast<char>(random());
     std::ofstream(folder / "a.npz", std::ios::binary) << bytes;
@@ -285,7 +291,7 @@ TEST(ReadNpz, SurvivesDamagedArraysWithAValidChecksum) {
   const TemporaryFolder folder;
   std::mt19937 random(2);
   const auto npy = npy_of(header_of("<f4", "2, 3"), std::string(24, 'x'));
-  for (int trial = 0; trial < 4000; ++trial) {
+  for (int trial = 0; trial < 2000; ++trial) {
     auto damaged = npy;
     damaged[random() % damaged.size()] = static_cast<char>(random());
     std::ofstream(folder / "a.npz", std::ios::binary) << Zip{.content = damaged}.bytes();
@@ -374,13 +380,9 @@ TEST(ReadNpz, RefusesArraysItCannotHold) {
   EXPECT_EQ(refusal_of_npy(npy_of("{'descr': '<f4", "")), "'x.npy': npy header is cut off");
 }
 
-TEST(ReadNpz, RefusesWhatNumpySavesButWeDoNotHold) {
-  const TemporaryFolder folder;
-  python_output(
-      "import sys, numpy as np\n"
-      "np.savez(sys.argv[1], x=np.asfortranarray(np.ones((2, 3))))",
-      {folder / "a.npz"});
-  EXPECT_THROW(read_npz(folder / "a.npz"), Error);
+TEST(ReadNpz, RefusesFortranOrderOfNumpy) {
+  const auto bytes = saved_by_numpy("savez", "x=np.asfortranarray(np.ones((2, 3)))");
+  EXPECT_EQ(refusal_of(bytes), "'x.npy': must be in C order, is in Fortran order");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ bool has_bad_number(const std::string& svg) {
          svg.find(",nan") != std::string::npos || svg.find("-nan") != std::string::npos;
 }
 
-LineFigure with_points(std::vector<Point> points) {
+LineFigure with_points(std::vector<PlotPoint> points) {
   return {.title = "t", .series = {{.label = "s", .points = std::move(points)}}};
 }
 
@@ -89,7 +89,7 @@ TEST(Figure, SurvivesExtremeValues) {
 }
 
 TEST(Figure, ShowsABandOnlyWhereSeedsDiffer) {
-  const Point same{.x = 0, .y = 1, .low = 1, .high = 1};
+  const PlotPoint same{.x = 0, .y = 1, .low = 1, .high = 1};
   EXPECT_EQ(
       count_of(svg_of(with_points({same, {.x = 1, .y = 1, .low = 1, .high = 1}})), "<polygon"), 0);
   EXPECT_EQ(

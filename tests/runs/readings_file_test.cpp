@@ -131,7 +131,7 @@ TEST(DefinitionId, IsTwelveHexadecimalDigits) {
 TEST(LoadReadings, NamesFileAndLineOfWhatIsNoReading) {
   const auto id = definition_id(kLogits);
   const auto good = R"({"name":"a","value":1,"definition":")" + id + "\"}\n";
-  for (const std::string bad :
+  for (const std::string& bad :
        {std::string("not json"), std::string("5"), std::string("{}"), std::string("[1]"),
         R"({"name":3,"value":1,"definition":")" + id + "\"}",
         R"({"name":"a","value":"x","definition":")" + id + "\"}",

@@ -108,7 +108,7 @@ against = { train.temperature = 1, model.name = "mlp" }
 }
 
 TEST(Recipe, RejectsAScaleItDoesNotHave) {
-  EXPECT_EQ(refusal_of(kScaled, "laptop"), "o: no scale 'laptop'; there are: smoke, paper");
+  EXPECT_EQ(refusal_of(kScaled, "laptop"), "o: no scale 'laptop'; there are: paper, smoke");
   EXPECT_EQ(refusal_of("seed = 1", "laptop"), "o: no scale 'laptop'; there are: none");
   EXPECT_EQ(refusal_of("[scale]\nsmoke = 3", "smoke"), "o: scale.smoke: must be a table, got 3");
 }

@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Folders = std::set<std::string>;
+
+// The architecture: what each folder may include besides itself.
+const std::map<std::string, Folders> kMayInclude = {
+    {"core", {}},
+    {"runs", {"core"}},
+    {"report", {"core", "runs"}},
+    {"math", {"core"}},
+    {"data", {"core"}},
+    {"model", {"core", "math"}},
+    {"train", {"core", "math", "data", "model"}},
+    {"representations", {"core", "math", "data", "model"}},
+    {"measures", {"core", "math", "representations"}},
+    {"experiment",
+     {"core", "runs", "math", "data", "model", "train", "representations", "measures"}},
+    {"app",
+     {"core", "runs", "report", "math", "data", "model", "train", "representations", "measures",
+      "experiment"}},
+};
+
+// What must start fast links no LibTorch.
+const Folders kWithoutTorch = {"core", "runs", "report", "app"};
+
+fs::path root() { return KELVIN_SOURCE_DIR; }
+
+bool is_source(const fs::path& path) {
+  return path.extension() == ".h" || path.extension() == ".cpp";
+}
+
+// Every source below kelvin/ and app/, relative to the repository.
+std::vector<std::string> all_sources() {
+  std::vector<std::string> sources;
+  for (const char* top : {"kelvin", "app"}) {
+    for (const auto& file : fs::recursive_directory_iterator(root() / top)) {
+      if (file.is_regular_file() && is_source(file.path())) {
+        sources.push_back(fs::relative(file.path(), root()).generic_string());
+      }
+    }
+  }
+  std::sort(sources.begin(), sources.end());
+  return sources;
+}
+
+// "kelvin/core/check.h" lies in "core", "app/verbs/train.cpp" in "app".
+std::string folder_of(const fs::path& path) {
+  auto part = path.begin();
+  if (*part == "kelvin") ++part;
+  return part->string();
+}
+
+// What stands between the quotes or brackets of each #include.
+std::vector<std::string> includes_of(const std::string& source) {
+  std::vector<std::string> includes;
+  std::ifstream file(root() / source);
+  for (std::string line; std::getline(file, line);) {
+    const auto hash = line.find_first_not_of(" \t");
+    if (hash == std::string::npos || line[hash] != '#') continue;
+    const auto word = line.find_first_not_of(" \t", hash + 1);
+    if (word == std::string::npos || line.compare(word, 7, "include") != 0) continue;
+    const auto open = line.find_first_of("<\"", word);
+    const auto close = line.find_first_of(">\"", open + 1);
+    if (open == std::string::npos || close == std::string::npos) continue;
+    includes.push_back(line.substr(open + 1, close - open - 1));
+  }
+  return includes;
+}
+
+bool is_ours(const std::string& include) {
+  return include.starts_with("kelvin/") || include.starts_with("app/");
+}
+
+bool is_torch(std::string_view include) {
+  return include.starts_with("torch/") || include.starts_with("ATen/") ||
+         include.starts_with("c10/") || include.starts_with("caffe2/");
+}
+
+// The first header of LibTorch that `source` includes, itself or by others of ours; empty if none.
+std::string torch_header_behind(const std::string& source, std::set<std::string>& seen) {
+  if (!seen.insert(source).second) return "";
+  for (const auto& include : includes_of(source)) {
+    if (is_torch(include)) return source + " includes " + include;
+    if (!is_ours(include)) continue;
+    const auto found = torch_header_behind(include, seen);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+TEST(Architecture, HasAPlaceForEveryFolder) {
+  const auto sources = all_sources();
+  ASSERT_GT(sources.size(), 50U);
+  for (const auto& source : sources) {
+    EXPECT_TRUE(kMayInclude.contains(folder_of(source)))
+        << source << ": its folder has no place in the architecture";
+  }
+}
+
+TEST(Architecture, LetsIncludesPointLeftOnly) {
+  for (const auto& source : all_sources()) {
+    const auto folder = folder_of(source);
+    if (!kMayInclude.contains(folder)) continue;
+    for (const auto& include : includes_of(source)) {
+      if (!is_ours(include) || folder_of(include) == folder) continue;
+      EXPECT_TRUE(kMayInclude.at(folder).contains(folder_of(include)))
+          << source << ": must not include " << include;
+    }
+  }
+}
+
+TEST(Architecture, HasNoCycles) {
+  for (const auto& [folder, others] : kMayInclude) {
+    for (const auto& other : others) {
+      EXPECT_FALSE(kMayInclude.at(other).contains(folder)) << folder << " and " << other;
+    }
+  }
+}
+
+TEST(Architecture, IncludesOurHeadersByTheirFullPath) {
+  for (const auto& source : all_sources()) {
+    for (const auto& include : includes_of(source)) {
+      if (is_ours(include)) {
+        EXPECT_TRUE(fs::exists(root() / include)) << source << ": " << include;
+      } else {
+        EXPECT_FALSE(fs::exists((root() / source).parent_path() / include))
+            << source << ": " << include;
+      }
+    }
+  }
+}
+
+TEST(Architecture, KeepsLibTorchOutOfWhatMustStartFast) {
+  for (const auto& source : all_sources()) {
+    if (!kWithoutTorch.contains(folder_of(source)) || source.starts_with("app/catalog/")) continue;
+    std::set<std::string> seen;
+    EXPECT_EQ(torch_header_behind(source, seen), "") << "reached from " << source;
+  }
+}
+
+// Two types of one name in two libraries share weak symbols: code of one would run on the other.
+TEST(Architecture, GivesEveryPublicTypeANameOfItsOwn) {
+  std::map<std::string, std::string> owners;
+  for (const auto& source : all_sources()) {
+    if (fs::path(source).extension() != ".h") continue;
+    std::ifstream file(root() / source);
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line);
+      std::string kind;
+      std::string name;
+      words >> kind >> name;
+      if (kind == "enum" && name == "class") words >> name;
+      const bool is_type = kind == "struct" || kind == "class" || kind == "enum";
+      if (!is_type || line.starts_with(' ') || line.ends_with(';')) continue;
+      const auto [owner, is_new] = owners.emplace(name, source);
+      EXPECT_TRUE(is_new) << name << " is defined in " << source << " and " << owner->second;
+    }
+  }
+  EXPECT_TRUE(owners.contains("Error"));
+}
+
+TEST(Architecture, HasATestForEverySourceOfTheLibrary) {
+  for (const auto& source : all_sources()) {
+    const fs::path path = source;
+    if (folder_of(source) == "app" || path.extension() != ".cpp") continue;
+    const auto test = fs::path("tests") / path.parent_path().lexically_relative("kelvin") /
+                      (path.stem().string() + "_test.cpp");
+    EXPECT_TRUE(fs::exists(root() / test)) << source << ": has no " << test.generic_string();
+  }
+}
+
+}  // namespace
+}  // namespace kelvin

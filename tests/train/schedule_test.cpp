@@ -1,0 +1,80 @@
+#include "kelvin/train/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+TEST(LearningRate, RisesLinearlyToTheRateInTheWarmUp) {
+  for (const auto schedule : {Schedule::constant, Schedule::cosine}) {
+    const RateOptions options{
+        .rate = 0.4, .schedule = schedule, .warmup_steps = 4, .total_steps = 20};
+    EXPECT_DOUBLE_EQ(learning_rate(options, 0), 0.1);
+    EXPECT_DOUBLE_EQ(learning_rate(options, 1), 0.2);
+    EXPECT_DOUBLE_EQ(learning_rate(options, 2), 0.3);
+    EXPECT_DOUBLE_EQ(learning_rate(options, 3), 0.4);
+    EXPECT_DOUBLE_EQ(learning_rate(options, 4), 0.4);
+  }
+}
+
+TEST(LearningRate, StartsAtTheRateWithoutAWarmUp) {
+  EXPECT_EQ(learning_rate({.rate = 0.3, .total_steps = 5}, 0), 0.3);
+}
+
+TEST(LearningRate, StaysWhenConstant) {
+  const RateOptions options{.rate = 0.3, .schedule = Schedule::constant, .total_steps = 9};
+  for (int64_t step = 0; step < 9; ++step) EXPECT_EQ(learning_rate(options, step), 0.3);
+}
+
+TEST(LearningRate, FollowsHalfACosineAfterTheWarmUp) {
+  const RateOptions options{
+      .rate = 2, .schedule = Schedule::cosine, .warmup_steps = 10, .total_steps = 110};
+  EXPECT_NEAR(learning_rate(options, 10 + 25), 1 + std::sqrt(0.5), 1e-14);
+  EXPECT_NEAR(learning_rate(options, 10 + 50), 1, 1e-14);
+  EXPECT_NEAR(learning_rate(options, 10 + 75), 1 - std::sqrt(0.5), 1e-14);
+  // One step before zero: 1 - cos(x) = 2 sin(x / 2)^2.
+  const double half = std::sin(std::numbers::pi / 200);
+  EXPECT_NEAR(learning_rate(options, 109), 2 * half * half, 1e-14);
+}
+
+TEST(LearningRate, NeverRisesAfterTheWarmUpNorReachesZero) {
+  const RateOptions options{
+      .rate = 0.1, .schedule = Schedule::cosine, .warmup_steps = 3, .total_steps = 40};
+  for (int64_t step = 4; step < 40; ++step) {
+    EXPECT_LT(learning_rate(options, step), learning_rate(options, step - 1));
+    EXPECT_GT(learning_rate(options, step), 0);
+  }
+}
+
+TEST(LearningRate, OnlyRisesIfTheWarmUpIsLongerThanTraining) {
+  const RateOptions options{
+      .rate = 1, .schedule = Schedule::cosine, .warmup_steps = 10, .total_steps = 5};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 4), 0.5);
+}
+
+TEST(LearningRate, RejectsStepsOutsideOfTraining) {
+  const RateOptions options{.total_steps = 5};
+  EXPECT_EQ(error_of([&] { learning_rate(options, 5); }),
+            "learning_rate: step must be in [0, 5), got 5");
+  EXPECT_EQ(error_of([&] { learning_rate(options, -1); }),
+            "learning_rate: step must be in [0, 5), got -1");
+}
+
+TEST(Schedule, IsKnownByName) {
+  EXPECT_EQ(schedule_of("constant"), Schedule::constant);
+  EXPECT_EQ(schedule_of("cosine"), Schedule::cosine);
+}
+
+TEST(Schedule, RejectsOtherNames) {
+  EXPECT_EQ(error_of([] { schedule_of("linear"); }),
+            "train.schedule: must be constant or cosine, got 'linear'");
+}
+
+}  // namespace
+}  // namespace kelvin
