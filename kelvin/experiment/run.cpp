@@ -44,7 +44,7 @@ RunStatus execute(const RunSettings& settings, const RunFolder& folder, const Ru
       train(*model, dataset, settings.train, {&metrics, &progress}, context.should_stop);
   if (outcome == TrainOutcome::stopped) return RunStatus::stopped;
 
-  write_checkpoint(folder, *model, settings.train.epochs);
+  write_checkpoint(folder, *model, total_steps(settings.train, dataset.train.size()));
   metrics.write_curves();
   folder.add_readings({metrics.norm_growth()});
   keep(folder, measure_model(*model, dataset, foreign, settings, context));

@@ -24,14 +24,15 @@ void GramAccumulator::update(const torch::Tensor& rows) {
   check(rows.dim() == 2 && rows.size(1) == gram_.size(0), "GramAccumulator: rows must be [rows, ",
         gram_.size(0), "], got ", rows.sizes());
   const auto doubles = rows.to(torch::kFloat64);
-  gram_.addmm_(doubles.t(), doubles);
+  // Never in place: copies of an accumulator and states handed out share the tensor.
+  gram_ = torch::addmm(gram_, doubles.t(), doubles);
   rows_ += rows.size(0);
 }
 
 void GramAccumulator::merge(const GramAccumulator& other) {
   check(gram_.sizes() == other.gram_.sizes(), "GramAccumulator: can merge only dims ",
         gram_.size(0), ", got ", other.gram_.size(0));
-  gram_ += other.gram_;
+  gram_ = gram_ + other.gram_;
   rows_ += other.rows_;
 }
 

@@ -80,7 +80,7 @@ class ResNet : public Model {
   ResNet(const ModelShape& shape, const std::array<int64_t, 4>& blocks,
          const ResNetOptions& options) {
     const auto channels = [&](int64_t stage) {
-      return std::max<int64_t>(1, std::llround(std::ldexp(64 * options.width, int(stage))));
+      return static_cast<int64_t>(std::llround(std::ldexp(64 * options.width, int(stage))));
     };
     conv1_ =
         register_module("conv1", convolution(shape.channels, channels(0), 3, options.stem_stride));
@@ -140,8 +140,10 @@ auto builder(const std::array<int64_t, 4>& blocks) {
     ResNetOptions options;
     settings.read("width", options.width);
     settings.read("stem_stride", options.stem_stride);
-    check(options.width > 0 && options.width <= 16, settings.full_name("width"),
-          ": must be in (0, 16], got ", options.width);
+    // Below 8 channels, oneDNN of LibTorch 1.13 writes outside of its memory in the backward pass of
+    // a strided 1x1 convolution in channels-last.
+    check(options.width >= 0.125 && options.width <= 16, settings.full_name("width"),
+          ": must be in [0.125, 16], got ", options.width);
     check(options.stem_stride == 1 || options.stem_stride == 2, settings.full_name("stem_stride"),
           ": must be 1 or 2, got ", options.stem_stride);
     return std::make_shared<ResNet>(shape, blocks, options);

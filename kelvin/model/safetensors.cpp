@@ -2,9 +2,13 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
@@ -44,26 +48,41 @@ torch::ScalarType dtype_of(const std::string& name, const std::string& where) {
   return torch::kFloat32;
 }
 
+using Span = std::pair<uint64_t, uint64_t>;  // begin and end
+
 // One tensor of the header; checks all it says before any memory is taken.
 torch::Tensor tensor_of(const Json& entry, std::string_view data, const std::string& where,
-                        uint64_t& bytes_used) {
+                        std::vector<Span>& spans) {
   const auto type = dtype_of(entry.at("dtype").get<std::string>(), where);
   const auto shape = entry.at("shape").get<std::vector<int64_t>>();
   const auto offsets = entry.at("data_offsets").get<std::vector<uint64_t>>();
   check(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data.size(), where,
         ": data_offsets lie outside of the file");
   uint64_t bytes = torch::elementSize(type);
+  int64_t stride = 1;  // must not overflow either, even if a size of 0 leaves no bytes
   for (const auto size : shape) {
     check(size >= 0, where, ": shape has a negative size");
-    const bool overflows = __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes);
+    const bool overflows = __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) ||
+                           __builtin_mul_overflow(stride, std::max<int64_t>(size, 1), &stride);
     check(!overflows, where, ": shape is too large");
   }
   check(bytes == offsets[1] - offsets[0], where, ": shape needs ", bytes,
         " bytes, data_offsets have ", offsets[1] - offsets[0]);
-  bytes_used += bytes;
+  if (bytes > 0) spans.emplace_back(offsets[0], offsets[1]);
   auto tensor = torch::empty(shape, type);
   std::memcpy(tensor.data_ptr(), data.data() + offsets[0], bytes);
   return tensor;
+}
+
+void check_covers(std::vector<Span> spans, uint64_t bytes, const std::string& name) {
+  std::sort(spans.begin(), spans.end());
+  uint64_t covered = 0;
+  for (const auto& [begin, end] : spans) {
+    check(begin == covered, name, ": there is a hole or an overlap at byte ",
+          std::min(begin, covered), " of the data");
+    covered = end;
+  }
+  check(covered == bytes, name, ": tensors cover ", covered, " of ", bytes, " bytes");
 }
 
 NamedTensors tensors_of(const Model& model) {
@@ -109,17 +128,16 @@ NamedTensors read_safetensors(const std::filesystem::path& path) {
 
   const std::string_view data = std::string_view(file).substr(kLengthBytes + length);
   NamedTensors tensors;
-  uint64_t bytes_used = 0;
+  std::vector<Span> spans;
   for (const auto& [key, entry] : header.items()) {
     if (key == "__metadata__") continue;
     try {
-      tensors[key] = tensor_of(entry, data, name + ": '" + key + "'", bytes_used);
+      tensors[key] = tensor_of(entry, data, name + ": '" + key + "'", spans);
     } catch (const Json::exception&) {
       check(false, name, ": '", key, "' needs dtype, shape and data_offsets");
     }
   }
-  check(bytes_used == data.size(), name, ": tensors cover ", bytes_used, " of ", data.size(),
-        " bytes: there are holes or overlaps");
+  check_covers(std::move(spans), data.size(), name);
   return tensors;
 }
 

@@ -37,19 +37,27 @@ void use_channels_last(Model& model) {
   }
 }
 
+int64_t steps_per_epoch(const TrainOptions& options, int64_t samples) {
+  return (samples + options.batch_size - 1) / options.batch_size;
+}
+
 }  // namespace
+
+int64_t total_steps(const TrainOptions& options, int64_t samples) {
+  return options.epochs * steps_per_epoch(options, samples);
+}
 
 TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& options,
                    const std::vector<TrainObserver*>& observers,
                    const std::function<bool()>& should_stop) {
   check_options(options);
   const int64_t samples = dataset.train.size();
-  const int64_t steps_per_epoch = (samples + options.batch_size - 1) / options.batch_size;
   const RateOptions rate{
       .rate = options.rate,
       .schedule = options.schedule,
-      .warmup_steps = std::llround(options.warmup_epochs * static_cast<double>(steps_per_epoch)),
-      .total_steps = options.epochs * steps_per_epoch};
+      .warmup_steps = std::llround(options.warmup_epochs *
+                                   static_cast<double>(steps_per_epoch(options, samples))),
+      .total_steps = total_steps(options, samples)};
   const BatchMaker batches(dataset.mean, dataset.deviation);
   const uint64_t order_seed = named_seed(options.seed, "order");
 

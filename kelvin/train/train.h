@@ -46,6 +46,9 @@ class TrainObserver {
   virtual void after_epoch(const TrainState&) {}
 };
 
+// How many steps `train` takes on `samples` images.
+int64_t total_steps(const TrainOptions& options, int64_t samples);
+
 enum class TrainOutcome { finished, stopped };
 
 // Stochastic gradient descent on the cross-entropy at a temperature.  Asks

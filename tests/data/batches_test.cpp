@@ -96,10 +96,8 @@ TEST(BatchMaker, GathersTheChosenImagesInOrder) {
   const auto batch = BatchMaker(kZeros, kOnes).make(images, chosen);
   const auto rows = torch::tensor(chosen);
   EXPECT_TRUE(batch.labels.equal(images.labels.index_select(0, rows)));
-  EXPECT_TRUE((batch.images * 255)
-                  .round()
-                  .to(torch::kUInt8)
-                  .equal(images.pixels.index_select(0, rows)));
+  EXPECT_TRUE(
+      (batch.images * 255).round().to(torch::kUInt8).equal(images.pixels.index_select(0, rows)));
 }
 
 TEST(BatchMaker, StoresChannelsLast) {
@@ -132,7 +130,9 @@ TEST(BatchMaker, GivesTheSameBytesOnOneThreadAndOnTwo) {
 }
 
 TEST(BatchMaker, RejectsADeviationOfZero) {
-  EXPECT_EQ(error_of([] { BatchMaker(kZeros, {1, 0, 1}); }),
+  EXPECT_EQ(error_of([] {
+              BatchMaker(kZeros, {1, 0, 1});
+            }),
             "BatchMaker: deviation must be above 0, got 0");
 }
 

@@ -15,11 +15,15 @@ Images plain_images(int64_t samples) {
           .labels = torch::arange(samples, torch::kInt64).remainder(3)};
 }
 
+std::string next_name() {
+  static int count = 0;
+  return "test_dataset_" + std::to_string(count++);
+}
+
 // Registers a dataset of 3 classes that `spoil` was let loose on, and returns its name.
 template <class Spoil>
 std::string dataset_spoilt_by(const Spoil& spoil) {
-  static int count = 0;
-  const auto name = "test_dataset_" + std::to_string(count++);
+  const auto name = next_name();
   datasets().add(name, {.summary = "made by dataset_test",
                         .reference = "",
                         .classes = 3,
@@ -55,18 +59,18 @@ TEST(Dataset, GetsItsNameAndClassesFromItsEntry) {
 }
 
 TEST(Dataset, HandsTheRequestToItsEntry) {
-  DatasetRequest seen;
-  datasets().add("test_request", {.summary = "",
-                                  .reference = "",
-                                  .classes = 3,
-                                  .load = [&seen](const DatasetRequest& request) {
-                                    seen = request;
-                                    Dataset dataset;
-                                    dataset.train = plain_images(1);
-                                    dataset.test = plain_images(1);
-                                    return dataset;
-                                  }});
-  load_dataset("test_request", {.train_samples = 17, .test_samples = 5});
+  static DatasetRequest seen;
+  const auto name = next_name();
+  datasets().add(
+      name,
+      {.summary = "", .reference = "", .classes = 3, .load = [](const DatasetRequest& request) {
+         seen = request;
+         Dataset dataset;
+         dataset.train = plain_images(1);
+         dataset.test = plain_images(1);
+         return dataset;
+       }});
+  load_dataset(name, {.train_samples = 17, .test_samples = 5});
   EXPECT_EQ(seen.train_samples, 17);
   EXPECT_EQ(seen.test_samples, 5);
 }

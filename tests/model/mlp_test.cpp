@@ -62,6 +62,7 @@ TEST(Mlp, IsAChainOfLinearLayersWithReluBetween) {
 
 TEST(Mlp, TapsHiddenLayersAfterTheirRelu) {
   torch::NoGradGuard no_grad;
+  torch::manual_seed(0);
   Taps taps;
   mlp(6, 3)->forward(torch::randn({9, 3, 4, 5}), &taps);
   EXPECT_GE(taps.layers()[0].output.min().item<float>(), 0);

@@ -4,10 +4,10 @@
 #include <torch/torch.h>
 
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <string>
 
-#include "kelvin/core/files.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
@@ -16,7 +16,7 @@ namespace kelvin {
 namespace {
 
 NamedTensors some_tensors() {
-  return {{"a.weight", torch::tensor({{1.5F, -2.0F, 0.1F}, {4, 5, 6}})},
+  return {{"a.weight", torch::tensor({{1.5F, -2.0F, 0.1F}, {4.0F, 5.0F, 6.0F}})},
           {"b", torch::tensor({0.1, -1e300}, torch::kFloat64)},
           {"counter", torch::tensor(int64_t{1} << 40)},
           {"empty", torch::empty({0, 3})},
@@ -36,7 +36,7 @@ class Safetensors : public testing::Test {
   std::string path() const { return folder_ / "model.safetensors"; }
 
   NamedTensors read_bytes(const std::string& bytes) const {
-    write_file_atomically(path(), bytes);
+    std::ofstream(path(), std::ios::binary) << bytes;
     return read_safetensors(path());
   }
 
@@ -123,7 +123,7 @@ TEST_F(Safetensors, DamagedAnywhereAreAnErrorOrTensorsButNeverACrash) {
   const auto whole = whole_file(path());
   std::mt19937_64 random(1);
   int errors = 0;
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < 600; ++trial) {
     auto damaged = whole;
     const auto bytes = 1 + random() % 3;
     for (uint64_t i = 0; i < bytes; ++i) {
@@ -135,7 +135,7 @@ TEST_F(Safetensors, DamagedAnywhereAreAnErrorOrTensorsButNeverACrash) {
       ++errors;
     }
   }
-  EXPECT_GT(errors, 500);
+  EXPECT_GT(errors, 200);
 }
 
 TEST_F(Safetensors, RejectAHeaderThatIsNoObject) {
@@ -156,10 +156,10 @@ TEST_F(Safetensors, RejectAnUnknownDtype) {
 
 TEST_F(Safetensors, RejectOffsetsOutsideOfTheFile) {
   for (const char* offsets : {"[0,3]", "[2,0]", "[0]", "[0,18446744073709551615]"}) {
-    EXPECT_EQ(error_in(std::string(R"({"x":{"dtype":"U8","shape":[2],"data_offsets":)") + offsets +
-                           "}}",
-                       2),
-              "'x': data_offsets lie outside of the file")
+    EXPECT_EQ(
+        error_in(std::string(R"({"x":{"dtype":"U8","shape":[2],"data_offsets":)") + offsets + "}}",
+                 2),
+        "'x': data_offsets lie outside of the file")
         << offsets;
   }
 }
@@ -169,30 +169,33 @@ TEST_F(Safetensors, RejectAShapeThatDoesNotFitItsBytes) {
             "'x': shape needs 8 bytes, data_offsets have 4");
   EXPECT_EQ(error_in(R"({"x":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}})", 2),
             "'x': shape has a negative size");
-  EXPECT_EQ(error_in(R"({"x":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,4]}})",
-                     4),
-            "'x': shape is too large");
+  EXPECT_EQ(
+      error_in(R"({"x":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,4]}})", 4),
+      "'x': shape is too large");
   // 0 * anything is 0 bytes, but no tensor can have such strides.
   EXPECT_EQ(
-      error_in(
-          R"({"x":{"dtype":"U8","shape":[0,4611686018427387904,8],"data_offsets":[0,0]}})", 0),
+      error_in(R"({"x":{"dtype":"U8","shape":[0,4611686018427387904,8],"data_offsets":[0,0]}})", 0),
       "'x': shape is too large");
 }
 
 TEST_F(Safetensors, RejectBytesThatBelongToNoTensor) {
   EXPECT_EQ(error_in(R"({"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 3),
-            "tensors cover 2 of 3 bytes: there are holes or overlaps");
+            "tensors cover 2 of 3 bytes");
+  EXPECT_EQ(error_in(R"({"x":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3),
+            "there is a hole or an overlap at byte 0 of the data");
 }
 
 TEST_F(Safetensors, RejectTensorsThatShareBytes) {
   EXPECT_EQ(error_in(R"({"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
                      R"("y":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
                      4),
-            "tensors cover 2 of 4 bytes: there are holes or overlaps");
+            "there is a hole or an overlap at byte 0 of the data");
 }
 
 TEST_F(Safetensors, RejectToWriteOtherTypes) {
-  EXPECT_EQ(error_of([&] { write_safetensors(path(), {{"x", torch::zeros(2, torch::kInt32)}}); }),
+  EXPECT_EQ(error_of([&] {
+              write_safetensors(path(), {{"x", torch::zeros(2, torch::kInt32)}});
+            }),
             "write_safetensors: 'x' must be F32, F64, I64 or U8, got Int");
 }
 
@@ -250,11 +253,10 @@ TEST_F(Weights, MustHaveTheModelsShape) {
 }
 
 TEST_F(Weights, MustHaveTheModelsType) {
-  EXPECT_EQ(error_after(path(),
-                        [](auto& tensors) {
-                          tensors["fc.bias"] = torch::zeros({10}, torch::kFloat64);
-                        }),
-            "'fc.bias' must be Float, got Double");
+  EXPECT_EQ(
+      error_after(path(),
+                  [](auto& tensors) { tensors["fc.bias"] = torch::zeros({10}, torch::kFloat64); }),
+      "'fc.bias' must be Float, got Double");
 }
 
 }  // namespace

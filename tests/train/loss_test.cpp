@@ -83,15 +83,14 @@ TEST(CrossEntropy, RejectsShapesThatDoNotFit) {
             }),
             "cross_entropy: needs logits [samples, classes] and labels [samples], got [3, 4] and "
             "[2]");
-  EXPECT_EQ(
-      error_of([] { cross_entropy(torch::zeros({3}), torch::zeros({3}, torch::kInt64), 1); }),
-      "cross_entropy: needs logits [samples, classes] and labels [samples], got [3] and [3]");
+  EXPECT_EQ(error_of([] { cross_entropy(torch::zeros({3}), torch::zeros({3}, torch::kInt64), 1); }),
+            "cross_entropy: needs logits [samples, classes] and labels [samples], got [3] and [3]");
 }
 
 TEST(CrossEntropy, RejectsATemperatureThatIsNotAboveZero) {
   const auto logits = torch::zeros({1, 2});
   const auto labels = torch::zeros({1}, torch::kInt64);
-  for (const double temperature : {0.0, -1.0, std::nan(""), INFINITY}) {
+  for (const double temperature : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
     const auto message = error_of([&] { cross_entropy(logits, labels, temperature); });
     EXPECT_NE(message.find("temperature must be a finite number above 0"), std::string::npos)
         << message;

@@ -26,20 +26,19 @@ Dataset dark_and_bright(int64_t samples = 50) {
   return dataset;
 }
 
-std::shared_ptr<Model> small_model(const std::string& name = "mlp", double width = 8) {
+std::shared_ptr<Model> small_model() {
   torch::manual_seed(3);
-  Settings settings("model", {{"width", name == "mlp" ? Value(int64_t(width)) : Value(width)}});
-  return models().find(name).build({.channels = 3, .height = 4, .width = 4, .classes = 2},
-                                   settings);
+  Settings settings("model", {{"width", 8}, {"depth", 2}});
+  return models().find("mlp").build({.channels = 3, .height = 4, .width = 4, .classes = 2},
+                                    settings);
 }
 
 TrainOptions few_epochs() {
   return {.epochs = 3, .batch_size = 16, .rate = 0.1, .warmup_epochs = 0};
 }
 
-std::vector<torch::Tensor> weights_after(const TrainOptions& options,
-                                         const std::string& model_name = "mlp") {
-  const auto model = small_model(model_name, model_name == "mlp" ? 8 : 0.0625);
+std::vector<torch::Tensor> weights_after(const TrainOptions& options) {
+  const auto model = small_model();
   train(*model, dark_and_bright(), options, {}, kNever);
   return model->parameters();
 }
@@ -114,6 +113,7 @@ TEST(Train, CallsObserversInOrderWithWhereItStands) {
                        "a step 1 4", "b step 1 4", "a epoch 2 4", "b epoch 2 4"}));
   EXPECT_EQ(first.images, 100);
   EXPECT_EQ(first.total_steps, 4);
+  EXPECT_EQ(total_steps(options, 50), 4);
   EXPECT_TRUE(first.was_always_training);
 }
 
@@ -193,18 +193,28 @@ TEST(Train, NamesStepTemperatureAndRateWhenTheLossIsNotFinite) {
   EXPECT_NE(message.find("(T = 0.5, lr = 1e+30)"), std::string::npos) << message;
 }
 
-class TrainRepeated : public testing::TestWithParam<std::string> {};
-
-TEST_P(TrainRepeated, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
+TEST(Train, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
   auto options = few_epochs();
-  const auto first = weights_after(options, GetParam());
+  const auto first = weights_after(options);
   torch::manual_seed(12345);
-  EXPECT_TRUE(all_equal(weights_after(options, GetParam()), first));
+  EXPECT_TRUE(all_equal(weights_after(options), first));
   options.seed = 1;
-  EXPECT_FALSE(all_equal(weights_after(options, GetParam()), first));
+  EXPECT_FALSE(all_equal(weights_after(options), first));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TrainRepeated, testing::Values("mlp", "resnet10"));
+// At the size of real images: on maps of 4 x 4 pixels oneDNN's gradient of a strided 1x1
+// convolution differs from run to run with two threads.
+TEST(Train, GivesTheSameBitsForConvolutionsToo) {
+  const auto dataset = load_dataset("glyphs10", {.train_samples = 48, .test_samples = 1});
+  const auto weights = [&] {
+    torch::manual_seed(3);
+    Settings settings("model", {{"width", 0.25}});
+    const auto model = models().find("resnet10").build({}, settings);
+    train(*model, dataset, {.epochs = 1, .batch_size = 16}, {}, kNever);
+    return model->parameters();
+  };
+  EXPECT_TRUE(all_equal(weights(), weights()));
+}
 
 TEST(Train, DependsOnTheTemperature) {
   auto options = few_epochs();

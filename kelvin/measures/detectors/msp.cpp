@@ -13,9 +13,14 @@ class MaximumProbability : public Detector {
 
   void fit(const Record&) override {}
 
-  // The logarithm ranks alike and does not round to 1 for confident samples.
+  // The logarithm ranks alike; as -log(1 + the others' odds) it does not round to 0 for
+  // confident samples, as log_softmax does from a margin of 37 T on.
   torch::Tensor score(const Record& record) const override {
-    return log_softmax(record.logits.to(torch::kFloat64), {.temperature = temperature_}).amax(1);
+    check_temperature("msp", temperature_);
+    const auto logits = record.logits.to(torch::kFloat64);
+    const auto [largest, winner] = logits.max(1, /*keepdim=*/true);
+    const auto odds = ((logits - largest) / temperature_).exp().scatter(1, winner, 0);
+    return -odds.sum(1).log1p();
   }
 
   Definition definition() const override {

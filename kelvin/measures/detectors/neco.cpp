@@ -34,6 +34,7 @@ class Neco : public Detector {
 
   torch::Tensor score(const Record& record) const override {
     check(directions_.defined(), "neco: must be fitted before it scores");
+    check(record.features.defined(), "neco: needs features, the records have none");
     const auto standardised = (record.features.to(torch::kFloat64) - mean_) / deviation_;
     const auto norm = standardised.norm(2, 1);
     const auto kept = standardised.matmul(directions_).norm(2, 1);

@@ -1,0 +1,108 @@
+#include "kelvin/experiment/compute_api.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "kelvin/core/npz_file.h"
+#include "kelvin/runs/run_folder.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+const ComputeApi& api() { return *kelvin_compute_api(); }
+
+Config config_of(const std::vector<std::string>& overrides) {
+  Config config;
+  for (const auto& each : overrides) config.apply_override(each);
+  return config;
+}
+
+const std::vector<std::string> kTiny = {"data.name=glyphs10",   "data.train_samples=32",
+                                        "data.test_samples=16", "model.name=mlp",
+                                        "model.width=5",        "model.depth=2",
+                                        "train.epochs=1",       "measure.names=[\"accuracy\"]"};
+
+TEST(ComputeApi, IsCompleteAndAlwaysTheSame) {
+  EXPECT_NE(api().resolve, nullptr);
+  EXPECT_NE(api().plan, nullptr);
+  EXPECT_NE(api().train, nullptr);
+  EXPECT_NE(api().measure_run, nullptr);
+  EXPECT_NE(api().measure_dump, nullptr);
+  EXPECT_NE(api().versions, nullptr);
+  EXPECT_NE(api().set_threads, nullptr);
+  EXPECT_EQ(kelvin_compute_api(), kelvin_compute_api());
+}
+
+TEST(ComputeApi, ResolvesAConfigUntilNothingIsUnset) {
+  const auto resolved = api().resolve(config_of(kTiny));
+  EXPECT_EQ(resolved.at("train.batch_size"), 128);
+  EXPECT_EQ(resolved.at("model.width"), 5);
+  EXPECT_EQ(api().resolve(resolved).values(), resolved.values());
+}
+
+TEST(ComputeApi, RefusesAConfigItDoesNotUnderstand) {
+  EXPECT_EQ(error_of([] { api().resolve(config_of({"train.epoch=3"})); }),
+            "train.epoch: no such setting; did you mean 'train.epochs'?");
+}
+
+TEST(ComputeApi, PlansWhatAModelCosts) {
+  auto overrides = kTiny;
+  overrides.push_back("train.temperature=4");
+  const auto plan = api().plan(api().resolve(config_of(overrides)));
+  EXPECT_EQ(plan.at("parameters"), (3072 + 1) * 5 + (5 + 1) * 10);
+  EXPECT_EQ(plan.at("weight_layers"), 2);
+  EXPECT_EQ(plan.at("macs_per_image"), 3072 * 5 + 5 * 10);
+  // Two operations per multiply-add, three times as much as the forward pass alone.
+  EXPECT_DOUBLE_EQ(plan.at("training_gflop_per_1000_images"), 6 * 15410 * 1000 / 1e9);
+  const double norm = plan.at("initial_logits_norm_per_sample");
+  EXPECT_GT(norm, 0);
+  EXPECT_DOUBLE_EQ(plan.at("initial_logits_norm_per_sample_over_t"), norm / 4);
+}
+
+TEST(ComputeApi, TrainsAndMeasuresARun) {
+  TemporaryFolder folder;
+  api().train(api().resolve(config_of(kTiny)), folder / "run", nlohmann::ordered_json::object(),
+              {});
+  const auto run = load_run(folder / "run");
+  EXPECT_EQ(run.status, RunStatus::finished);
+  const auto again = api().measure_run(folder / "run", {"accuracy"}, {});
+  ASSERT_EQ(again.size(), 4U);
+  EXPECT_EQ(load_run(folder / "run").readings.size(), run.readings.size());
+}
+
+TEST(ComputeApi, MeasuresADump) {
+  TemporaryFolder folder;
+  const std::string logits(4 * sizeof(float), '\0');
+  const std::string labels(2 * sizeof(int64_t), '\0');
+  write_npz(folder / "dump.npz", {{"logits", {.dtype = "f4", .shape = {2, 2}, .bytes = logits}},
+                                  {"labels", {.dtype = "i8", .shape = {2}, .bytes = labels}}});
+  const auto readings = api().measure_dump(folder / "dump.npz", {"logits_norm"}, {});
+  ASSERT_EQ(readings.size(), 3U);
+  EXPECT_EQ(readings[0].value, 0);
+}
+
+TEST(ComputeApi, KnowsTheVersionsItComputesWith) {
+  const auto versions = api().versions();
+  EXPECT_EQ(versions.at("torch"), TORCH_VERSION);
+  EXPECT_NE(versions.at("cpu_capability"), "unknown");
+  EXPECT_FALSE(versions.at("blas").get<std::string>().empty());
+}
+
+TEST(ComputeApi, SetsTheThreads) {
+  const int threads = at::get_num_threads();
+  api().set_threads(1);
+  EXPECT_EQ(at::get_num_threads(), 1);
+  EXPECT_EQ(api().versions().at("threads"), 1);
+  api().set_threads(2);
+  EXPECT_EQ(api().versions().at("threads"), 2);
+  api().set_threads(threads);
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,165 @@
+#include "kelvin/experiment/epoch_metrics.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kelvin/core/npz_file.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+std::vector<double> doubles_of(const Array& array) {
+  std::vector<double> values(static_cast<size_t>(array.size()));
+  std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+  return values;
+}
+
+// A linear model whose logits the test sets by hand: all images get the bias.
+class EpochMetricsTest : public testing::Test {
+ protected:
+  EpochMetricsTest() {
+    Config config;
+    for (const char* each :
+         {"data.name=glyphs10", "data.train_samples=40", "data.test_samples=30", "model.name=mlp",
+          "model.depth=1", "train.temperature=2", "measure.epoch_samples=20"}) {
+      config.apply_override(each);
+    }
+    settings_ = RunSettings::from(config);
+    dataset_ = load_dataset(settings_.dataset, settings_.request);
+    model_ = settings_.build_model({});
+    context_.seconds = [this] { return now_; };
+    set_bias(0, 1);
+  }
+
+  void set_bias(int64_t label, double value) {
+    torch::NoGradGuard no_grad;
+    for (auto& parameter : model_->parameters()) parameter.zero_();
+    model_->parameters()[1][label] = value;
+  }
+
+  EpochMetrics metrics() const { return {dataset_, settings_, folder_, context_}; }
+
+  TrainState state_at(int64_t epoch) const {
+    return {.model = *model_,
+            .options = settings_.train,
+            .epoch = epoch,
+            .step = 10 * epoch,
+            .total_steps = 100,
+            .rate = 0.25,
+            .loss = 0.75,
+            .images = 400 * epoch};
+  }
+
+  std::vector<nlohmann::ordered_json> lines() const { return load_run(folder_.path()).metrics; }
+
+  double now_ = 50;
+  TemporaryFolder temporary_;
+  RunFolder folder_ = RunFolder::create(temporary_ / "run", {}, nlohmann::ordered_json::object());
+  RunContext context_;
+  RunSettings settings_;
+  Dataset dataset_;
+  std::shared_ptr<Model> model_;
+};
+
+TEST_F(EpochMetricsTest, WriteWhatTheLogitsAre) {
+  auto observer = metrics();
+  set_bias(0, 3);
+  observer.before_training(state_at(0));
+  const auto line = lines().at(0);
+  // 20 samples with the logits (3, 0, ..., 0).
+  EXPECT_NEAR(line.at("logits_norm"), 3 * std::sqrt(20), 1e-9);
+  EXPECT_NEAR(line.at("logits_norm_over_t"), 1.5 * std::sqrt(20), 1e-9);
+  EXPECT_NEAR(line.at("logits_norm_per_sample"), 3, 1e-9);
+  EXPECT_EQ(line.at("solution_rank"), 1);
+  EXPECT_EQ(line.at("post_softmax_rank"), 1);
+  EXPECT_NEAR(line.at("effective_rank"), 1, 1e-4);
+  EXPECT_EQ(line.at("temperature"), 2);
+}
+
+TEST_F(EpochMetricsTest, TellTheShareOfRightAnswers) {
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  // Everything is taken for class 0, of which a tenth of the samples are, give or take the choice.
+  const double accuracy = lines().at(0).at("test_accuracy");
+  const double log_sum = std::log(std::exp(0.5) + 9);
+  EXPECT_NEAR(lines().at(0).at("test_loss"), log_sum - 0.5 * accuracy, 1e-6);
+  EXPECT_DOUBLE_EQ(accuracy * 20, std::round(accuracy * 20));
+}
+
+TEST_F(EpochMetricsTest, TakeTheLossFromTrainingOnceThereIsOne) {
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  observer.after_epoch(state_at(1));
+  const auto all = lines();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_NE(all[0].at("loss"), 0.75);
+  EXPECT_EQ(all[1].at("loss"), 0.75);
+  EXPECT_EQ(all[1].at("epoch"), 1);
+  EXPECT_EQ(all[1].at("step"), 10);
+  EXPECT_EQ(all[1].at("lr"), 0.25);
+}
+
+TEST_F(EpochMetricsTest, DoNotChargeTrainingForTheirOwnTime) {
+  // Each look at the clock while observing takes a second.
+  context_.seconds = [this] { return now_ += 1; };
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  now_ += 9;  // training
+  observer.after_epoch(state_at(1));
+  const auto line = lines().at(1);
+  const double seconds = line.at("seconds");
+  EXPECT_GE(seconds, 9);
+  EXPECT_LE(seconds, 11);
+  EXPECT_DOUBLE_EQ(line.at("images_per_second"), 400 / seconds);
+}
+
+TEST_F(EpochMetricsTest, MeasureHowMuchTheNormGrew) {
+  auto observer = metrics();
+  set_bias(0, 2);
+  observer.before_training(state_at(0));
+  set_bias(1, 7);
+  observer.after_epoch(state_at(1));
+  const auto growth = observer.norm_growth();
+  EXPECT_EQ(growth.name, "logits_norm_growth");
+  EXPECT_NEAR(growth.value, 3.5, 1e-9);
+  EXPECT_EQ(growth.definition.at("samples"), 20);
+}
+
+TEST_F(EpochMetricsTest, KeepTheSpectrumOfEachLine) {
+  auto observer = metrics();
+  set_bias(0, 2);
+  observer.before_training(state_at(0));
+  set_bias(0, 6);
+  observer.after_epoch(state_at(1));
+  observer.write_curves();
+  const auto curves = read_npz(folder_.path() / "curves.npz");
+  EXPECT_EQ(doubles_of(curves.at("epochs")), (std::vector<double>{0, 1}));
+  ASSERT_EQ(curves.at("logits_singular_values").shape, (std::vector<int64_t>{2, 10}));
+  const auto values = doubles_of(curves.at("logits_singular_values"));
+  // Without its mean, (a, 0, ..., 0) has the length a sqrt(1 - 1 / 10).
+  EXPECT_NEAR(values[0], 2 * std::sqrt(20 * 0.9), 1e-6);
+  EXPECT_NEAR(values[10], 6 * std::sqrt(20 * 0.9), 1e-6);
+  EXPECT_NEAR(values[1], 0, 1e-5);
+}
+
+TEST_F(EpochMetricsTest, LeaveTheModelInTrainingMode) {
+  model_->train();
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  EXPECT_TRUE(model_->is_training());
+}
+
+TEST_F(EpochMetricsTest, RejectGrowthFromNothing) {
+  const auto observer = metrics();
+  EXPECT_EQ(error_of([&] { observer.norm_growth(); }),
+            "logits_norm_growth: the logits are 0 at initialisation");
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,221 @@
+#include "kelvin/experiment/measure_dump.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "kelvin/core/npz_file.h"
+#include "kelvin/measures/measure.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+#include "tests/support/python.h"
+
+namespace kelvin {
+namespace {
+
+Array array_of(const torch::Tensor& tensor) {
+  const auto plain = tensor.contiguous();
+  const auto type = plain.scalar_type();
+  return {.dtype = type == torch::kFloat32   ? "f4"
+                   : type == torch::kFloat64 ? "f8"
+                   : type == torch::kInt64   ? "i8"
+                   : type == torch::kInt32   ? "i4"
+                                             : "u1",
+          .shape = plain.sizes().vec(),
+          .bytes = {static_cast<const char*>(plain.data_ptr()), plain.nbytes()}};
+}
+
+double value_of(const Readings& readings, const std::string& name) {
+  for (const auto& reading : readings) {
+    if (reading.name == name) return reading.value;
+  }
+  ADD_FAILURE() << "no reading " << name;
+  return 0;
+}
+
+class MeasureDump : public testing::Test {
+ protected:
+  MeasureDump() {
+    set("logits",
+        torch::tensor({{2.0, 0.0, 0.0}, {0.0, 4.0, 0.0}, {0.0, 0.0, 4.0}}, torch::kFloat64));
+    set("labels", torch::tensor({0, 1, 0}));
+  }
+
+  void set(const std::string& name, const torch::Tensor& tensor) {
+    arrays_[name] = array_of(tensor);
+  }
+
+  Readings measured(const std::vector<std::string>& names = {}) const {
+    write_npz(path(), arrays_);
+    return measure_dump(path(), names);
+  }
+
+  // The message without the path it must open with.
+  std::string rejected(const std::vector<std::string>& names = {}) const {
+    auto message = error_of([&] { measured(names); });
+    EXPECT_TRUE(message.starts_with(path() + ": ")) << message;
+    return message.substr(std::min(message.size(), path().size() + 2));
+  }
+
+  std::string path() const { return folder_ / "dump.npz"; }
+
+  TemporaryFolder folder_;
+  Arrays arrays_;
+};
+
+TEST_F(MeasureDump, GivesTheAccuracyAndNormOfTheLogits) {
+  const auto readings = measured();
+  EXPECT_DOUBLE_EQ(value_of(readings, "accuracy"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm"), 6);
+  EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm_over_t"), 6);
+  EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm_per_sample"), 6 / std::sqrt(3));
+  const double nll =
+      (std::log(std::exp(2) + 2) - 2 + std::log(std::exp(4) + 2) - 4 + std::log(std::exp(4) + 2)) /
+      3;
+  EXPECT_NEAR(value_of(readings, "nll"), nll, 1e-12);
+  for (const auto& reading : readings) EXPECT_FALSE(reading.definition.empty()) << reading.name;
+}
+
+TEST_F(MeasureDump, DividesByTheTemperatureOfTheDump) {
+  set("temperature", torch::tensor(4.0, torch::kFloat64));
+  const auto readings = measured();
+  EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm"), 6);
+  EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm_over_t"), 1.5);
+  const double nll = (std::log(std::exp(0.5) + 2) - 0.5 + std::log(std::exp(1) + 2) - 1 +
+                      std::log(std::exp(1) + 2)) /
+                     3;
+  EXPECT_NEAR(value_of(readings, "nll"), nll, 1e-12);
+}
+
+TEST_F(MeasureDump, GivesTheRankOfAProduct) {
+  torch::manual_seed(0);
+  const auto samples = torch::randn({50, 3}, torch::kFloat64);
+  set("logits", samples.matmul(torch::randn({3, 8}, torch::kFloat64)));
+  set("labels", torch::zeros({50}, torch::kInt64));
+  EXPECT_EQ(value_of(measured({"solution_rank"}), "solution_rank"), 3);
+}
+
+TEST_F(MeasureDump, UsesTheBiasAndTheWidthOfTheClassifier) {
+  set("weight", torch::eye(3));
+  set("bias", torch::tensor({1.0, 2.0, 3.0}));
+  std::set<bool> with_bias;
+  for (const auto& reading : measured({"solution_rank"})) {
+    with_bias.insert(reading.definition.at("bias").get<bool>());
+  }
+  EXPECT_EQ(with_bias, (std::set<bool>{false, true}));
+}
+
+TEST_F(MeasureDump, TakesLabelsOfOtherWholeTypes) {
+  for (const auto type : {torch::kInt32, torch::kUInt8}) {
+    set("labels", torch::tensor({0, 1, 0}).to(type));
+    EXPECT_DOUBLE_EQ(value_of(measured({"accuracy"}), "accuracy"), 2.0 / 3);
+  }
+}
+
+TEST_F(MeasureDump, GivesTheSameForSinglePrecision) {
+  const auto expected = value_of(measured(), "nll");
+  set("logits", torch::tensor({{2.0F, 0.0F, 0.0F}, {0.0F, 4.0F, 0.0F}, {0.0F, 0.0F, 4.0F}}));
+  EXPECT_DOUBLE_EQ(value_of(measured(), "nll"), expected);
+}
+
+TEST_F(MeasureDump, MeasuresOnlyWhatIsAskedFor) {
+  std::set<std::string> names;
+  for (const auto& reading : measured({"accuracy"})) names.insert(reading.name);
+  EXPECT_EQ(names, (std::set<std::string>{"accuracy", "nll"}));
+}
+
+TEST_F(MeasureDump, LeavesOutWhatNeedsAllLayersUnlessAskedForIt) {
+  for (const auto& reading : measured()) EXPECT_NE(reading.name, "probe_accuracy");
+  EXPECT_EQ(rejected({"linear_probe"}),
+            "measure 'linear_probe' needs the outputs of all layers, which a dump of logits does "
+            "not have");
+}
+
+TEST_F(MeasureDump, ReadsWhatNumPyWrites) {
+  python_output(
+      "import numpy as np, sys\n"
+      "np.savez_compressed(sys.argv[1], logits=np.diag([2., 4., 4.]).astype('f4'),"
+      " labels=np.array([0, 1, 0]), temperature=2.0)",
+      {path()});
+  const auto readings = measure_dump(path(), {});
+  EXPECT_DOUBLE_EQ(value_of(readings, "accuracy"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm_over_t"), 3);
+}
+
+TEST_F(MeasureDump, RejectsAMissingArray) {
+  arrays_.erase("labels");
+  EXPECT_EQ(rejected(), "has no array 'labels'");
+  arrays_.erase("logits");
+  set("labels", torch::tensor({0}));
+  EXPECT_EQ(rejected(), "has no array 'logits'");
+}
+
+TEST_F(MeasureDump, RejectsLogitsThatAreNoMatrix) {
+  set("logits", torch::zeros({3}));
+  EXPECT_EQ(rejected(), "'logits' must be floating with 2 dimensions, got [3]");
+  set("logits", torch::zeros({3, 3}, torch::kInt64));
+  EXPECT_EQ(rejected(), "'logits' must be floating with 2 dimensions, got [3, 3]");
+}
+
+TEST_F(MeasureDump, RejectsOneClassOrNoSamples) {
+  set("logits", torch::zeros({3, 1}));
+  EXPECT_EQ(rejected(), "'logits' must have at least one sample and two classes, got [3, 1]");
+  set("logits", torch::zeros({0, 3}));
+  EXPECT_EQ(rejected(), "'logits' must have at least one sample and two classes, got [0, 3]");
+}
+
+TEST_F(MeasureDump, RejectsNumbersThatAreNotFinite) {
+  set("logits", torch::full({3, 3}, std::nan("")));
+  EXPECT_EQ(rejected(), "'logits' must be finite, has a NaN or an infinity");
+  set("logits", torch::full({3, 3}, HUGE_VAL));
+  EXPECT_EQ(rejected(), "'logits' must be finite, has a NaN or an infinity");
+  set("logits", torch::eye(3));
+  set("features", torch::full({3, 2}, std::nan("")));
+  EXPECT_EQ(rejected(), "'features' must be finite, has a NaN or an infinity");
+}
+
+TEST_F(MeasureDump, RejectsLabelsThatDoNotFit) {
+  set("labels", torch::tensor({0, 1}));
+  EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [2]");
+  set("labels", torch::tensor({0.0, 1.0, 2.0}));
+  EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [3]");
+  set("labels", torch::tensor({0, 1, 3}));
+  EXPECT_EQ(rejected(), "'labels' must be in [0, 3)");
+  set("labels", torch::tensor({0, -1, 2}));
+  EXPECT_EQ(rejected(), "'labels' must be in [0, 3)");
+}
+
+TEST_F(MeasureDump, RejectsAClassifierThatDoesNotFit) {
+  set("features", torch::zeros({2, 5}));
+  EXPECT_EQ(rejected(), "'features' must have 3 rows, got [2, 5]");
+  set("features", torch::zeros({3, 5}));
+  set("weight", torch::zeros({4, 5}));
+  EXPECT_EQ(rejected(), "'weight' must have 3 rows, got [4, 5]");
+  set("weight", torch::zeros({3, 5}));
+  set("bias", torch::zeros({2}));
+  EXPECT_EQ(rejected(), "'bias' must have 3 entries, got [2]");
+}
+
+TEST_F(MeasureDump, RejectsATemperatureThatIsNoneOrSeveral) {
+  set("temperature", torch::tensor({1.0, 2.0}));
+  EXPECT_EQ(rejected(), "'temperature' must be a scalar, got [2]");
+  set("temperature", torch::tensor(-1.0));
+  EXPECT_EQ(rejected(), "temperature must be a finite number above 0, got -1");
+}
+
+TEST_F(MeasureDump, UnknownMeasureNamesTheNearest) {
+  const auto message = error_of([&] { measured({"acuracy"}); });
+  EXPECT_TRUE(message.starts_with("no measure named 'acuracy'; did you mean 'accuracy'?"))
+      << message;
+}
+
+TEST_F(MeasureDump, RejectsAFileThatIsNotThere) {
+  const auto message = error_of([&] { measure_dump(folder_ / "none.npz", {}); });
+  EXPECT_NE(message.find(folder_ / "none.npz"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,211 @@
+#include "kelvin/experiment/run_settings.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+// A model that is built at once, and what the test sets.
+Config small_config(const std::vector<std::string>& overrides = {}) {
+  Config config;
+  config.set("model.name", "mlp");
+  config.set("model.width", 4);
+  config.set("model.depth", 2);
+  for (const auto& each : overrides) config.apply_override(each);
+  return config;
+}
+
+RunSettings settings_of(const std::vector<std::string>& overrides = {}) {
+  return RunSettings::from(small_config(overrides));
+}
+
+std::string rejected(const std::string& override) {
+  return error_of([&] { settings_of({override}); });
+}
+
+TEST(RunSettings, TakesWhatTheConfigSays) {
+  const auto settings = settings_of(
+      {"seed=3", "data.name=glyphs10", "data.ood=[\"textures10\"]", "data.train_samples=50",
+       "data.test_samples=40", "train.temperature=2.5", "train.epochs=7", "train.batch_size=64",
+       "train.lr=0.3", "train.schedule=constant", "train.warmup_epochs=0.5", "train.momentum=0.8",
+       "train.nesterov=true", "train.weight_decay=0", "measure.names=[\"accuracy\"]",
+       "measure.detectors=[\"msp\"]", "measure.train_samples=30", "measure.epoch_samples=20"});
+  EXPECT_EQ(settings.seed, 3);
+  EXPECT_EQ(settings.dataset, "glyphs10");
+  EXPECT_EQ(settings.ood, std::vector<std::string>{"textures10"});
+  EXPECT_EQ(settings.request.train_samples, 50);
+  EXPECT_EQ(settings.request.test_samples, 40);
+  EXPECT_EQ(settings.model, "mlp");
+  EXPECT_EQ(settings.train.temperature, 2.5);
+  EXPECT_EQ(settings.train.epochs, 7);
+  EXPECT_EQ(settings.train.batch_size, 64);
+  EXPECT_EQ(settings.train.rate, 0.3);
+  EXPECT_EQ(settings.train.schedule, Schedule::constant);
+  EXPECT_EQ(settings.train.warmup_epochs, 0.5);
+  EXPECT_EQ(settings.train.momentum, 0.8);
+  EXPECT_TRUE(settings.train.nesterov);
+  EXPECT_EQ(settings.train.weight_decay, 0);
+  EXPECT_EQ(settings.train.seed, 3U);
+  EXPECT_EQ(settings.measure.names, std::vector<std::string>{"accuracy"});
+  EXPECT_EQ(settings.measure.detectors, std::vector<std::string>{"msp"});
+  EXPECT_EQ(settings.measure.train_samples, 30);
+  EXPECT_EQ(settings.measure.epoch_samples, 20);
+  EXPECT_EQ(settings.context().temperature, 2.5);
+  EXPECT_EQ(settings.context().seed, 3U);
+}
+
+TEST(RunSettings, LeavesNothingUnset) {
+  const auto resolved = settings_of().resolved;
+  for (const char* key : {"seed",
+                          "data.name",
+                          "data.ood",
+                          "data.train_samples",
+                          "data.test_samples",
+                          "model.name",
+                          "model.width",
+                          "model.depth",
+                          "train.temperature",
+                          "train.epochs",
+                          "train.batch_size",
+                          "train.lr",
+                          "train.schedule",
+                          "train.warmup_epochs",
+                          "train.momentum",
+                          "train.nesterov",
+                          "train.weight_decay",
+                          "measure.names",
+                          "measure.detectors",
+                          "measure.train_samples",
+                          "measure.epoch_samples",
+                          "measure.solution_rank.gamma",
+                          "measure.linear_probe.l2",
+                          "detector.neco.dimensions"}) {
+    EXPECT_TRUE(resolved.has(key)) << key;
+  }
+  EXPECT_EQ(resolved.at("train.temperature"), 1.0);
+  EXPECT_EQ(resolved.at("train.schedule"), "cosine");
+}
+
+TEST(RunSettings, ResolvesWhatIsResolvedToItself) {
+  const auto once = settings_of({"data.name=glyphs10", "train.lr=0.1", "seed=5"}).resolved;
+  EXPECT_EQ(RunSettings::from(once).resolved.values(), once.values());
+  const auto from_text = Config::parse(once.to_toml(), "text");
+  EXPECT_EQ(RunSettings::from(from_text).resolved.to_toml(), once.to_toml());
+}
+
+TEST(RunSettings, BuildsTheSameWeightsForTheSameSeedOnly) {
+  const auto first = settings_of({"seed=1"}).build_model({})->parameters();
+  torch::manual_seed(77);
+  EXPECT_TRUE(settings_of({"seed=1"}).build_model({})->parameters()[0].equal(first[0]));
+  EXPECT_FALSE(settings_of({"seed=2"}).build_model({})->parameters()[0].equal(first[0]));
+}
+
+TEST(RunSettings, MakesMeasuresAndDetectorsWithTheirOwnSettings) {
+  const auto settings = settings_of({"measure.solution_rank.gamma=0.5", "train.temperature=4"});
+  const auto measure = settings.make_measure("solution_rank");
+  Record record;
+  record.classes = 2;
+  record.logits = torch::eye(2);
+  record.labels = torch::tensor({0, 1});
+  measure->update(record);
+  EXPECT_EQ(measure->compute().at(0).definition.at("gamma"), 0.5);
+  EXPECT_EQ(settings.make_detector("msp")->definition().at("temperature"), 4);
+}
+
+TEST(RunSettings, UnknownKeyNamesTheNearest) {
+  EXPECT_EQ(rejected("train.temprature=3"),
+            "train.temprature: no such setting; did you mean 'train.temperature'?");
+  EXPECT_EQ(rejected("sed=3"), "sed: no such setting; did you mean 'seed'?");
+  EXPECT_EQ(rejected("model.wdth=3"), "model.wdth: no such setting; did you mean 'model.width'?");
+  EXPECT_EQ(rejected("measure.solution_rank.gama=0.1"),
+            "measure.solution_rank.gama: no such setting; did you mean "
+            "'measure.solution_rank.gamma'?");
+  EXPECT_EQ(rejected("detector.neco.dimension=2"),
+            "detector.neco.dimension: no such setting; did you mean 'detector.neco.dimensions'?");
+}
+
+TEST(RunSettings, UnknownSectionNamesTheNearest) {
+  EXPECT_EQ(rejected("trian.lr=3"), "trian.lr: no section 'trian'; did you mean 'train'?");
+  EXPECT_EQ(rejected("measure.solution_rnk.gamma=0.1"),
+            "measure.solution_rnk.gamma: no section 'measure.solution_rnk'; did you mean "
+            "'measure.solution_rank'?");
+}
+
+TEST(RunSettings, UnknownNamesNameTheNearest) {
+  EXPECT_TRUE(rejected("data.name=glyphs1000").starts_with("no dataset named 'glyphs1000'; did"));
+  EXPECT_TRUE(rejected("data.ood=[\"textures\"]").starts_with("no dataset named 'textures'; did"));
+  EXPECT_TRUE(
+      rejected("model.name=mlpp").starts_with("no model named 'mlpp'; did you mean 'mlp'?"));
+  EXPECT_TRUE(rejected("measure.names=[\"acuracy\"]")
+                  .starts_with("no measure named 'acuracy'; did you mean 'accuracy'?"));
+  EXPECT_TRUE(rejected("measure.detectors=[\"neko\"]")
+                  .starts_with("no detector named 'neko'; did you mean 'neco'?"));
+}
+
+TEST(RunSettings, RejectsTheTrainedDatasetAsAForeignOne) {
+  EXPECT_EQ(rejected("data.ood=[\"textures10\", \"glyphs100\"]"),
+            "data.ood: must differ from data.name, got 'glyphs100' for both");
+}
+
+TEST(RunSettings, RejectsATemperatureThatIsNotAboveZero) {
+  EXPECT_EQ(rejected("train.temperature=0"),
+            "train.temperature: must be a finite number above 0, got 0");
+  EXPECT_EQ(rejected("train.temperature=-1"),
+            "train.temperature: must be a finite number above 0, got -1");
+  EXPECT_EQ(rejected("train.temperature=nan"),
+            "train.temperature: must be a finite number above 0, got nan");
+  EXPECT_EQ(rejected("train.temperature=inf"),
+            "train.temperature: must be a finite number above 0, got inf");
+}
+
+TEST(RunSettings, RejectsValuesOutOfRange) {
+  EXPECT_EQ(rejected("seed=-1"), "seed: must not be below 0, got -1");
+  EXPECT_EQ(rejected("data.train_samples=-1"),
+            "data.train_samples: must be a finite number, not below 0, got -1");
+  EXPECT_EQ(rejected("data.test_samples=-2"),
+            "data.test_samples: must be a finite number, not below 0, got -2");
+  EXPECT_EQ(rejected("train.epochs=0"), "train.epochs: must be at least 1, got 0");
+  EXPECT_EQ(rejected("train.batch_size=1"), "train.batch_size: must be at least 2, got 1");
+  EXPECT_EQ(rejected("train.lr=0.0"), "train.lr: must be a finite number above 0, got 0");
+  EXPECT_EQ(rejected("train.schedule=linear"),
+            "train.schedule: must be constant or cosine, got 'linear'");
+  EXPECT_EQ(rejected("train.warmup_epochs=-0.5"),
+            "train.warmup_epochs: must be a finite number, not below 0, got -0.5");
+  EXPECT_EQ(rejected("train.momentum=1.0"), "train.momentum: must be in [0, 1), got 1");
+  EXPECT_EQ(rejected("train.momentum=nan"), "train.momentum: must be in [0, 1), got nan");
+  EXPECT_EQ(rejected("train.weight_decay=-1.0"),
+            "train.weight_decay: must be a finite number, not below 0, got -1");
+  EXPECT_EQ(rejected("measure.train_samples=1"),
+            "measure.train_samples: must be at least 2, got 1");
+  EXPECT_EQ(rejected("measure.epoch_samples=1"),
+            "measure.epoch_samples: must be at least 2, got 1");
+  EXPECT_EQ(rejected("measure.solution_rank.gamma=1.0"),
+            "measure.solution_rank.gamma: must be in (0, 1), got 1");
+  EXPECT_EQ(rejected("model.width=0"), "model.width: must be above 0, got 0");
+}
+
+TEST(RunSettings, RejectsNesterovWithoutMomentum) {
+  EXPECT_EQ(error_of([] {
+              settings_of({"train.nesterov=true", "train.momentum=0"});
+            }),
+            "train.nesterov: needs a momentum above 0");
+}
+
+TEST(RunSettings, RejectsValuesOfAnotherType) {
+  for (const char* override : {"train.epochs=many", "train.epochs=1.5", "train.lr=\"fast\"",
+                               "train.nesterov=3", "data.name=3", "data.ood=3"}) {
+    const auto message = rejected(override);
+    const auto key = std::string(override).substr(0, std::string(override).find('='));
+    EXPECT_TRUE(message.starts_with(key + ": ")) << message;
+  }
+}
+
+}  // namespace
+}  // namespace kelvin

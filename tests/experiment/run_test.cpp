@@ -1,0 +1,272 @@
+#include "kelvin/experiment/run.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kelvin/core/npz_file.h"
+#include "kelvin/experiment/run_settings.h"
+#include "kelvin/runs/run_folder.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+
+const auto kNoMetadata = nlohmann::ordered_json::object();
+
+Config tiny_config(const std::vector<std::string>& overrides = {}) {
+  Config config;
+  for (const char* each :
+       {"seed=1", "data.name=glyphs10", "data.ood=[\"textures10\"]", "data.train_samples=256",
+        "data.test_samples=128", "model.name=mlp", "model.width=16", "model.depth=3",
+        "train.epochs=2", "train.batch_size=64", "train.temperature=2",
+        "measure.names=[\"accuracy\", \"logits_norm\", \"solution_rank\", \"post_softmax_rank\", "
+        "\"linear_probe\"]",
+        "measure.detectors=[\"neco\", \"msp\"]", "measure.linear_probe.max_iterations=10"}) {
+    config.apply_override(each);
+  }
+  for (const auto& each : overrides) config.apply_override(each);
+  return config;
+}
+
+std::string text_of(const Readings& readings) {
+  std::string text;
+  for (const auto& reading : readings) {
+    text += fields_of(reading).dump() + " " + reading.definition.dump() + "\n";
+  }
+  return text;
+}
+
+// One run that the tests below only look at.
+class FinishedRun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    double now = 0;
+    RunContext context;
+    context.seconds = [now]() mutable { return now += 0.5; };
+    context.report_progress = [](const Progress& progress) { phases_.insert(progress.phase); };
+    kelvin::run(tiny_config(), *folder_ / "first", {{"command", "test"}}, context);
+    kelvin::run(tiny_config(), *folder_ / "second", kNoMetadata, {});
+    run_ = new kelvin::Run(load_run(*folder_ / "first"));
+  }
+  static void TearDownTestSuite() {
+    delete run_;
+    delete folder_;
+  }
+
+  static double reading(const std::string& name, const std::string& split) {
+    for (const auto& each : run_->readings) {
+      if (each.name == name && each.split == split) return each.value;
+    }
+    ADD_FAILURE() << "no reading " << name;
+    return 0;
+  }
+
+  static fs::path first() { return run_->path; }
+  static fs::path second() { return *folder_ / "second"; }
+
+  static inline TemporaryFolder* folder_ = nullptr;
+  static inline const kelvin::Run* run_ = nullptr;
+  static inline std::set<std::string> phases_ = {};
+};
+
+TEST_F(FinishedRun, SaysThatItIsFinished) {
+  EXPECT_EQ(run_->status, RunStatus::finished);
+  EXPECT_EQ(run_->metadata.at("command"), "test");
+}
+
+TEST_F(FinishedRun, KeepsAConfigThatResolvesToItself) {
+  const auto again = RunSettings::from(run_->config).resolved;
+  EXPECT_EQ(again.to_toml(), whole_file(first() / "config.toml"));
+  EXPECT_TRUE(run_->config.has("train.momentum"));
+}
+
+TEST_F(FinishedRun, HasALineOfMetricsBeforeTrainingAndAfterEachEpoch) {
+  ASSERT_EQ(run_->metrics.size(), 3U);
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    const auto& line = run_->metrics[static_cast<size_t>(epoch)];
+    EXPECT_EQ(line.at("epoch"), epoch);
+    EXPECT_EQ(line.at("step"), 4 * epoch);
+    EXPECT_EQ(line.at("temperature"), 2);
+  }
+  EXPECT_LT(run_->metrics[2].at("loss").get<double>(), run_->metrics[0].at("loss").get<double>());
+}
+
+TEST_F(FinishedRun, SaysInTheLastLineWhatTheReadingsSay) {
+  const auto& last = run_->metrics.back();
+  // The samples of the metrics are all there are here.
+  EXPECT_DOUBLE_EQ(last.at("test_accuracy"), reading("accuracy", "test"));
+  EXPECT_DOUBLE_EQ(last.at("train_accuracy"), reading("accuracy", "train"));
+  EXPECT_DOUBLE_EQ(last.at("test_loss"), reading("nll", "test"));
+  EXPECT_DOUBLE_EQ(last.at("logits_norm"), reading("logits_norm", "test"));
+  EXPECT_DOUBLE_EQ(last.at("solution_rank"), reading("solution_rank", "test"));
+  EXPECT_DOUBLE_EQ(
+      last.at("logits_norm").get<double>() / run_->metrics.front().at("logits_norm").get<double>(),
+      reading("logits_norm_growth", "test"));
+}
+
+TEST_F(FinishedRun, DefinesEveryReading) {
+  std::set<std::string> names;
+  for (const auto& each : run_->readings) {
+    names.insert(each.name);
+    EXPECT_FALSE(each.definition.empty()) << each.name;
+    EXPECT_TRUE(std::isfinite(each.value)) << each.name;
+  }
+  for (const char* name :
+       {"accuracy", "nll", "logits_norm", "logits_norm_growth", "solution_rank", "singular_value",
+        "post_softmax_rank", "probe_accuracy", "kappa", "rho", "auroc", "fpr95_id"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+  EXPECT_TRUE(fs::exists(first() / "definitions.json"));
+}
+
+TEST_F(FinishedRun, ProbesEveryLayerOnBothDatasets) {
+  std::set<std::string> layers;
+  for (const auto& each : run_->readings) {
+    if (each.name == "probe_accuracy") layers.insert(each.ood + "/" + each.layer);
+  }
+  EXPECT_EQ(layers,
+            (std::set<std::string>{"/layers.0", "/layers.1", "/layers.2", "textures10/layers.0",
+                                   "textures10/layers.1", "textures10/layers.2"}));
+}
+
+TEST_F(FinishedRun, KeepsTheScoresOfEachDetector) {
+  ASSERT_EQ(run_->scores.size(), 2U);
+  EXPECT_EQ(run_->scores[0].detector, "msp");
+  EXPECT_EQ(run_->scores[1].detector, "neco");
+  for (const auto& scores : run_->scores) {
+    EXPECT_EQ(scores.ood, "textures10");
+    EXPECT_EQ(scores.id_scores.size(), 128U);
+    EXPECT_EQ(scores.ood_scores.size(), 128U);
+  }
+}
+
+TEST_F(FinishedRun, KeepsTheSpectrumOfEachLineOfMetrics) {
+  const auto curves = read_npz(first() / "curves.npz");
+  EXPECT_EQ(curves.at("epochs").shape, (std::vector<int64_t>{3}));
+  EXPECT_EQ(curves.at("logits_singular_values").shape, (std::vector<int64_t>{3, 10}));
+}
+
+TEST_F(FinishedRun, LeavesItsWeights) {
+  EXPECT_TRUE(fs::is_symlink(first() / "checkpoints" / "last"));
+  EXPECT_TRUE(fs::exists(first() / "checkpoints" / "last" / "model.safetensors"));
+}
+
+TEST_F(FinishedRun, NamesItsCheckpointAfterTheLastStep) {
+  EXPECT_EQ(fs::read_symlink(first() / "checkpoints" / "last"), "step-8");
+}
+
+TEST_F(FinishedRun, TellsHowFarItIs) {
+  EXPECT_TRUE(phases_.contains("train"));
+  EXPECT_TRUE(phases_.contains("measure"));
+}
+
+TEST_F(FinishedRun, IsTheSameWhenRunAgain) {
+  const auto other = load_run(second());
+  EXPECT_EQ(text_of(other.readings), text_of(run_->readings));
+  const auto weights = fs::path("checkpoints") / "last" / "model.safetensors";
+  EXPECT_EQ(whole_file(second() / weights), whole_file(first() / weights));
+  EXPECT_EQ(whole_file(second() / "curves.npz"), whole_file(first() / "curves.npz"));
+  EXPECT_EQ(whole_file(second() / "scores" / "neco@textures10.csv"),
+            whole_file(first() / "scores" / "neco@textures10.csv"));
+  ASSERT_EQ(other.metrics.size(), run_->metrics.size());
+  for (size_t i = 0; i < other.metrics.size(); ++i) {
+    auto ours = run_->metrics[i];
+    auto theirs = other.metrics[i];
+    for (const char* key : {"seconds", "images_per_second"}) {
+      ours.erase(key);
+      theirs.erase(key);
+    }
+    EXPECT_EQ(theirs.dump(), ours.dump());
+  }
+}
+
+TEST_F(FinishedRun, MeasuredAgainGivesTheSameReadings) {
+  const auto before = text_of(load_run(second()).readings);
+  const auto again = measure_run(second(), {}, {});
+  EXPECT_GT(again.size(), 50U);
+  for (const auto& each : again) {
+    EXPECT_NE(before.find(text_of({each})), std::string::npos) << text_of({each});
+  }
+  EXPECT_EQ(text_of(load_run(second()).readings), before);
+}
+
+TEST_F(FinishedRun, MeasuresOnlyWhatIsAskedFor) {
+  std::set<std::string> names;
+  for (const auto& each : measure_run(second(), {"accuracy"}, {})) names.insert(each.name);
+  EXPECT_EQ(names, (std::set<std::string>{"accuracy", "nll"}));
+}
+
+TEST_F(FinishedRun, IsNeverOverwritten) {
+  EXPECT_EQ(error_of([] { kelvin::run(tiny_config(), first(), kNoMetadata, {}); }),
+            first().string() + ": already holds a run; choose another --output or remove it");
+  EXPECT_EQ(load_run(first()).status, RunStatus::finished);
+}
+
+TEST(Run, DiffersBetweenSeeds) {
+  TemporaryFolder folder;
+  const std::vector<std::string> small = {"measure.names=[\"accuracy\"]", "data.ood=[]",
+                                          "train.epochs=1"};
+  auto other = small;
+  other.push_back("seed=2");
+  run(tiny_config(small), folder / "a", kNoMetadata, {});
+  run(tiny_config(other), folder / "b", kNoMetadata, {});
+  EXPECT_NE(whole_file(folder / "a/checkpoints/last/model.safetensors"),
+            whole_file(folder / "b/checkpoints/last/model.safetensors"));
+}
+
+TEST(Run, IsStoppedWhenTheContextAsksForIt) {
+  TemporaryFolder folder;
+  int steps = 0;
+  RunContext context;
+  context.should_stop = [&] { return ++steps == 6; };  // in the second epoch
+  run(tiny_config(), folder / "run", kNoMetadata, context);
+  const auto stopped = load_run(folder / "run");
+  EXPECT_EQ(stopped.status, RunStatus::stopped);
+  EXPECT_EQ(stopped.metrics.size(), 2U);
+  EXPECT_TRUE(stopped.readings.empty());
+}
+
+TEST(Run, ThatDivergesFailsAndSaysSo) {
+  TemporaryFolder folder;
+  const auto message = error_of([&] {
+    run(tiny_config({"train.lr=1e30", "train.warmup_epochs=0"}), folder / "run", kNoMetadata, {});
+  });
+  EXPECT_TRUE(message.starts_with("train: the loss became ")) << message;
+  const auto failed = load_run(folder / "run");
+  EXPECT_EQ(failed.status, RunStatus::failed);
+  EXPECT_EQ(failed.metrics.size(), 1U);
+}
+
+TEST(Run, WithABadSettingLeavesNoFolder) {
+  TemporaryFolder folder;
+  error_of([&] { run(tiny_config({"train.epochs=0"}), folder / "run", kNoMetadata, {}); });
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST(Run, WithoutWeightsCannotBeMeasured) {
+  TemporaryFolder folder;
+  RunContext context;
+  context.should_stop = [] { return true; };
+  run(tiny_config(), folder / "run", kNoMetadata, context);
+  const auto message = error_of([&] { measure_run(folder / "run", {}, {}); });
+  EXPECT_TRUE(message.starts_with((folder / "run") + ": has no weights yet")) << message;
+}
+
+TEST(Run, ThatIsNoneCannotBeMeasured) {
+  TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] { measure_run(folder.path(), {}, {}); }),
+            folder.path().string() + ": is not a run folder (no config.toml)");
+}
+
+}  // namespace
+}  // namespace kelvin

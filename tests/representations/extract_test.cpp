@@ -1,0 +1,164 @@
+#include "kelvin/representations/extract.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "kelvin/data/batches.h"
+
+namespace kelvin {
+namespace {
+
+Dataset random_dataset(uint64_t seed, const std::string& name) {
+  torch::manual_seed(seed);
+  const auto images = [](int64_t samples) {
+    return Images{.pixels = torch::randint(256, {samples, 3, 8, 8}, torch::kUInt8),
+                  .labels = torch::randint(4, {samples}, torch::kInt64)};
+  };
+  return {.name = name,
+          .classes = 4,
+          .train = images(11),
+          .test = images(7),
+          .mean = {0.3, 0.4, 0.5},
+          .deviation = {0.2, 0.25, 0.3}};
+}
+
+class Extract : public testing::Test {
+ protected:
+  Extract() {
+    torch::manual_seed(5);
+    Settings settings("model", {{"width", 0.0625}});
+    model_ = models().find("resnet10").build({.height = 8, .width = 8, .classes = 4}, settings);
+  }
+
+  std::vector<Record> records(const Dataset& dataset, const ExtractOptions& options) {
+    std::vector<Record> all;
+    extract(*model_, dataset, dataset_, options,
+            [&](const Record& record) { all.push_back(record); });
+    return all;
+  }
+
+  torch::Tensor logits(const ExtractOptions& options) {
+    std::vector<torch::Tensor> parts;
+    for (const auto& record : records(dataset_, options)) parts.push_back(record.logits);
+    return torch::cat(parts);
+  }
+
+  Dataset dataset_ = random_dataset(1, "trained");
+  std::shared_ptr<Model> model_;
+};
+
+TEST_F(Extract, GivesWhatTheModelSaysInEvaluationMode) {
+  const auto all = records(dataset_, {});
+  ASSERT_EQ(all.size(), 1U);
+  const auto& record = all[0];
+  const auto batch =
+      BatchMaker(dataset_.mean, dataset_.deviation).make(dataset_.test, {0, 1, 2, 3, 4, 5, 6});
+  model_->eval();
+  EXPECT_TRUE(record.logits.equal(model_->forward(batch.images)));
+  EXPECT_TRUE(record.labels.equal(dataset_.test.labels));
+  EXPECT_EQ(record.split, Split::test);
+  EXPECT_EQ(record.classes, 4);
+  EXPECT_FALSE(record.is_ood());
+}
+
+TEST_F(Extract, HandsOutTheClassifierAndItsInput) {
+  const auto record = records(dataset_, {}).at(0);
+  EXPECT_TRUE(torch::allclose(record.features.matmul(record.weight.t()) + record.bias,
+                              record.logits, 1e-5, 1e-6));
+}
+
+TEST_F(Extract, NeedsNoGradients) {
+  const auto record = records(dataset_, {}).at(0);
+  EXPECT_FALSE(record.logits.requires_grad());
+  EXPECT_TRUE(torch::GradMode::is_enabled());
+}
+
+TEST_F(Extract, LeavesTheModelInTheModeItWasIn) {
+  for (const bool is_training : {true, false}) {
+    model_->train(is_training);
+    bool during = true;
+    extract(*model_, dataset_, dataset_, {},
+            [&](const Record&) { during = model_->is_training(); });
+    EXPECT_FALSE(during);
+    EXPECT_EQ(model_->is_training(), is_training);
+  }
+}
+
+TEST_F(Extract, RestoresTheModeWhenTheConsumerThrows) {
+  model_->train();
+  EXPECT_THROW(extract(*model_, dataset_, dataset_, {},
+                       [](const Record&) { throw std::runtime_error("enough"); }),
+               std::runtime_error);
+  EXPECT_TRUE(model_->is_training());
+}
+
+TEST_F(Extract, ChangesNothingInTheModel) {
+  model_->train();
+  std::vector<torch::Tensor> before;
+  for (const auto& buffer : model_->buffers()) before.push_back(buffer.clone());
+  records(dataset_, {.split = Split::train});
+  const auto after = model_->buffers();
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(after[i].equal(before[i]));
+}
+
+TEST_F(Extract, ShowsTheSplitAskedFor) {
+  const auto record = records(dataset_, {.split = Split::train}).at(0);
+  EXPECT_EQ(record.split, Split::train);
+  EXPECT_TRUE(record.labels.equal(dataset_.train.labels));
+}
+
+TEST_F(Extract, ShowsTheSamplesAtTheIndices) {
+  const auto record = records(dataset_, {.split = Split::train, .indices = {9, 2, 4}}).at(0);
+  const auto rows = torch::tensor({9, 2, 4});
+  EXPECT_TRUE(record.labels.equal(dataset_.train.labels.index_select(0, rows)));
+  EXPECT_TRUE(torch::allclose(record.logits, logits({.split = Split::train}).index_select(0, rows),
+                              1e-5, 1e-6));
+}
+
+TEST_F(Extract, SplitsSamplesIntoBatchesInOrder) {
+  std::vector<int64_t> sizes;
+  std::vector<torch::Tensor> labels;
+  for (const auto& record : records(dataset_, {.batch_size = 3})) {
+    sizes.push_back(record.logits.size(0));
+    labels.push_back(record.labels);
+  }
+  EXPECT_EQ(sizes, (std::vector<int64_t>{3, 3, 1}));
+  EXPECT_TRUE(torch::cat(labels).equal(dataset_.test.labels));
+  EXPECT_TRUE(torch::allclose(logits({.batch_size = 3}), logits({}), 1e-5, 1e-6));
+}
+
+TEST_F(Extract, NormalisesForeignImagesWithTheTrainedDatasetsStatistics) {
+  auto foreign = random_dataset(2, "foreign");
+  foreign.mean = {0.9, 0.9, 0.9};
+  foreign.deviation = {0.01, 0.01, 0.01};
+  const auto record = records(foreign, {.is_ood = true}).at(0);
+  EXPECT_EQ(record.ood, "foreign");
+  EXPECT_TRUE(record.is_ood());
+  const auto batch =
+      BatchMaker(dataset_.mean, dataset_.deviation).make(foreign.test, {0, 1, 2, 3, 4, 5, 6});
+  model_->eval();
+  EXPECT_TRUE(record.logits.equal(model_->forward(batch.images)));
+}
+
+TEST_F(Extract, ShowsAllLayersOnlyIfAskedTo) {
+  EXPECT_TRUE(records(dataset_, {}).at(0).layers.empty());
+  const auto record = records(dataset_, {.with_layers = true}).at(0);
+  ASSERT_EQ(record.layers.size(), 10U);
+  EXPECT_EQ(record.layers.front().name, "conv1");
+  EXPECT_EQ(record.layers[1].name, "layer1.0.conv1");
+  EXPECT_EQ(record.layers.back().name, "fc");
+  EXPECT_TRUE(record.layers.back().output.equal(record.logits));
+  EXPECT_TRUE(record.layers.back().input.equal(record.features));
+  EXPECT_FALSE(record.layers.front().bias.defined());
+}
+
+TEST(Split, HasAName) {
+  EXPECT_STREQ(name_of(Split::train), "train");
+  EXPECT_STREQ(name_of(Split::test), "test");
+}
+
+}  // namespace
+}  // namespace kelvin
