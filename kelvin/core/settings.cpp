@@ -23,9 +23,9 @@ bool holds(const Value& value, const std::vector<Element>&) {
 }
 
 template <class Field>
-constexpr bool is_list = false;
+constexpr bool kIsList = false;
 template <class Element>
-constexpr bool is_list<std::vector<Element>> = true;
+constexpr bool kIsList<std::vector<Element>> = true;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void Settings::read_as(const std::string& key, const char* expected, Field& fiel
   if (auto found = values_.find(key); found != values_.end()) {
     auto value = found->second;
     // Where a list is expected, a single value is a list of one.
-    if (is_list<Field> && !value.is_array()) value = Value::array({value});
+    if (kIsList<Field> && !value.is_array()) value = Value::array({value});
     check(holds(value, field), full_name(key), ": must be ", expected, ", got ", value.dump());
     field = value.template get<Field>();
   }

@@ -54,6 +54,9 @@ Batch BatchMaker::make(const Images& images, const std::vector<int64_t>& indices
   const auto count = static_cast<int64_t>(indices.size());
   const auto channels = images.pixels.size(1);
   const auto area = images.pixels.size(2) * images.pixels.size(3);
+  const auto [least, most] = std::minmax_element(indices.begin(), indices.end());
+  check(!indices.empty() && *least >= 0 && *most < images.size(),
+        "BatchMaker: indices must be in [0, ", images.size(), ") and at least one");
   check(channels <= 3, "BatchMaker: images must have at most 3 channels, got ", channels);
   auto batch = torch::empty(
       {count, channels, images.pixels.size(2), images.pixels.size(3)},

@@ -36,6 +36,10 @@ Dataset load_dataset(const std::string& name, const DatasetRequest& request) {
   dataset.classes = entry.classes;
   check_split(dataset, dataset.train, "train");
   check_split(dataset, dataset.test, "test");
+  for (auto* images : {&dataset.train, &dataset.test}) {
+    images->pixels = images->pixels.contiguous();  // batches are gathered by address
+    images->labels = images->labels.contiguous();
+  }
   return dataset;
 }
 

@@ -81,7 +81,7 @@ void EpochMetrics::observe(const TrainState& state) {
   line["test_accuracy"] = value_of(readings, "accuracy", "test");
   line["test_loss"] = value_of(readings, "nll", "test");
   for (const char* name : {"logits_norm", "logits_norm_over_t", "logits_norm_per_sample",
-                           "solution_rank", "post_softmax_rank", "effective_rank"}) {
+                           "solution_rank", "post_softmax_rank"}) {
     line[name] = value_of(readings, name, "test");
   }
   line["seconds"] = training;

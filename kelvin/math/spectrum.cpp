@@ -24,6 +24,8 @@ void GramAccumulator::update(const torch::Tensor& rows) {
   check(rows.dim() == 2 && rows.size(1) == gram_.size(0), "GramAccumulator: rows must be [rows, ",
         gram_.size(0), "], got ", rows.sizes());
   const auto doubles = rows.to(torch::kFloat64);
+  check(torch::isfinite(doubles).all().item<bool>(),
+        "GramAccumulator: rows must be finite, got a NaN or an infinity");
   // Never in place: copies of an accumulator and states handed out share the tensor.
   gram_ = torch::addmm(gram_, doubles.t(), doubles);
   rows_ += rows.size(0);

@@ -126,6 +126,9 @@ class LinearProbe : public Measure {
             "linear_probe: needs both splits of ", name.empty() ? "the trained dataset" : name);
       std::vector<double> accuracies;
       for (const auto& layer : layers_) {
+        check(population.train.contains(layer) && population.test.contains(layer),
+              "linear_probe: layer '", layer, "' is not recorded on both splits of ",
+              name.empty() ? "the trained dataset" : name);
         auto reading = probe(population, layer);
         reading.ood = name;
         accuracies.push_back(reading.value);

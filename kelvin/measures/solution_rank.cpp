@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -19,8 +20,19 @@ struct Variant {
   bool bias;        // with the classifier's bias
 };
 
+// The default first; those without bias only where the classifier has one.
+constexpr std::array<Variant, 4> kVariants = {{{.shift_free = true, .bias = true},
+                                               {.shift_free = false, .bias = true},
+                                               {.shift_free = true, .bias = false},
+                                               {.shift_free = false, .bias = false}}};
+
+std::string name_of(const Variant& variant) {
+  return std::string(variant.shift_free ? "shift_free" : "raw") +
+         (variant.bias ? "" : "_without_bias");
+}
+
 // Spectrum and numerical rank of the logits matrix M (class x sample) of the
-// test split.  All variants come out of class x class Gram matrices.
+// test split, from one class x class Gram matrix per variant.
 class SolutionRank : public Measure {
  public:
   explicit SolutionRank(Settings& settings) {
@@ -34,84 +46,73 @@ class SolutionRank : public Measure {
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
     const auto logits = record.logits.to(torch::kFloat64);
-    if (!with_bias_) with_bias_.emplace(logits.size(1));
-    with_bias_->update(logits);
     if (record.weight.defined()) width_ = record.weight.size(1);
-    if (!record.bias.defined()) return;
-    if (!without_bias_) without_bias_.emplace(logits.size(1));
-    without_bias_->update(logits - record.bias.to(torch::kFloat64));
+    for (size_t i = 0; i < kVariants.size(); ++i) {
+      const auto& variant = kVariants.at(i);
+      if (!variant.bias && !record.bias.defined()) continue;
+      auto matrix = variant.bias ? logits : logits - record.bias.to(torch::kFloat64);
+      // Sample by sample, before anything is squared: a constant row leaves exact zeros.
+      if (variant.shift_free) matrix = matrix - matrix.mean(1, /*keepdim=*/true);
+      auto& gram = grams_.at(i);
+      if (!gram) gram.emplace(logits.size(1));
+      gram->update(matrix);
+    }
   }
 
   void merge(const Measure& other) override {
     const auto& theirs = static_cast<const SolutionRank&>(other);
-    merge_into(with_bias_, theirs.with_bias_);
-    merge_into(without_bias_, theirs.without_bias_);
     width_ = std::max(width_, theirs.width_);
+    for (size_t i = 0; i < grams_.size(); ++i) {
+      auto& ours = grams_.at(i);
+      if (ours && theirs.grams_.at(i)) {
+        ours->merge(*theirs.grams_.at(i));
+      } else if (!ours) {
+        ours = theirs.grams_.at(i);
+      }
+    }
   }
 
   NamedTensors state() const override {
     NamedTensors tensors;
-    if (with_bias_) {
-      tensors["gram"] = with_bias_->gram();
-      tensors["rows"] = torch::tensor(with_bias_->rows());
+    for (size_t i = 0; i < grams_.size(); ++i) {
+      if (!grams_.at(i)) continue;
+      tensors["gram/" + name_of(kVariants.at(i))] = grams_.at(i)->gram();
+      tensors["rows"] = torch::tensor(grams_.at(i)->rows());
     }
-    if (without_bias_) tensors["gram_without_bias"] = without_bias_->gram();
     return tensors;
   }
 
   Readings compute() const override {
-    check(with_bias_.has_value(), "solution_rank: no records of the test split were shown");
+    check(grams_[0].has_value(), "solution_rank: no records of the test split were shown");
     Readings readings;
-    add_ranks(readings, {.shift_free = true, .bias = true});
-    add_ranks(readings, {.shift_free = false, .bias = true});
-    if (without_bias_) {
-      add_ranks(readings, {.shift_free = true, .bias = false});
-      add_ranks(readings, {.shift_free = false, .bias = false});
+    for (size_t i = 0; i < grams_.size(); ++i) {
+      if (grams_.at(i)) add_ranks(readings, kVariants.at(i), grams_.at(i)->singular_values());
     }
-    add_spectrum(readings);
+    add_spectrum(readings, kVariants[0], grams_[0]->singular_values());
     return readings;
   }
 
  private:
-  static void merge_into(std::optional<GramAccumulator>& ours,
-                         const std::optional<GramAccumulator>& theirs) {
-    if (!theirs) return;
-    if (ours) {
-      ours->merge(*theirs);
-    } else {
-      ours = *theirs;
-    }
-  }
-
-  torch::Tensor spectrum(const Variant& variant) const {
-    const auto& source = variant.bias ? *with_bias_ : *without_bias_;
-    if (!variant.shift_free) return source.singular_values();
-    // Removing each sample's mean multiplies M by the centring projection, so G becomes P G P.
-    const auto classes = source.gram().size(0);
-    const auto centring = torch::eye(classes, torch::kFloat64) - 1.0 / static_cast<double>(classes);
-    const auto centred = centring.matmul(source.gram()).matmul(centring);
-    return GramAccumulator::from_state(centred, source.rows()).singular_values();
-  }
-
   Definition definition(const Variant& variant, double gamma) const {
-    const auto classes = with_bias_->gram().size(0);
+    const auto classes = grams_[0]->gram().size(0);
+    const auto samples = grams_[0]->rows();
+    const bool has_bias = grams_.back().has_value();
     const auto by_classes = variant.shift_free ? classes - 1 : classes;
     // A bias adds one direction to the span of the classifier's inputs.
-    const auto by_width = width_ > 0 ? width_ + (variant.bias && without_bias_ ? 1 : 0) : classes;
+    const auto by_width = width_ > 0 ? width_ + (variant.bias && has_bias ? 1 : 0) : classes;
     return {{"matrix", "logits M (class x sample)"},
             {"shift_free", variant.shift_free},
             {"bias", variant.bias},
             {"centring", "none over samples"},
             {"gamma", gamma},
             {"threshold", "gamma * sigma_1"},
-            {"samples", with_bias_->rows()},
+            {"samples", samples},
             {"precision", "float32 forward, float64 Gram matrix"},
-            {"upper_bound", std::min({by_classes, by_width, with_bias_->rows()})},
+            {"upper_bound", std::min({by_classes, by_width, samples})},
             {"bound_by_width", by_width < by_classes}};
   }
 
-  void add_ranks(Readings& readings, const Variant& variant) const {
-    const auto values = spectrum(variant);
+  void add_ranks(Readings& readings, const Variant& variant, const torch::Tensor& values) const {
     std::vector<double> gammas = {gamma_};
     for (const double gamma : {1e-2, 1e-3, 1e-4}) {
       if (gamma != gamma_) gammas.push_back(gamma);
@@ -124,9 +125,7 @@ class SolutionRank : public Measure {
     }
   }
 
-  void add_spectrum(Readings& readings) const {
-    const Variant variant{.shift_free = true, .bias = true};
-    const auto values = spectrum(variant);
+  void add_spectrum(Readings& readings, const Variant& variant, const torch::Tensor& values) const {
     for (int i = 0; i < kCurvePoints; ++i) {
       const double gamma = std::pow(10, -4 + 3.0 * i / (kCurvePoints - 1));
       auto of_curve = definition(variant, gamma);
@@ -148,6 +147,7 @@ class SolutionRank : public Measure {
                           .index = i,
                           .definition = of_values});
     }
+    if (values[0].item<double>() == 0) return;  // of a zero matrix it is undefined
     readings.push_back({.name = "effective_rank",
                         .value = effective_rank(values),
                         .split = "test",
@@ -155,8 +155,7 @@ class SolutionRank : public Measure {
   }
 
   double gamma_ = 1e-3;
-  std::optional<GramAccumulator> with_bias_;
-  std::optional<GramAccumulator> without_bias_;
+  std::array<std::optional<GramAccumulator>, kVariants.size()> grams_;  // as kVariants
   int64_t width_ = 0;
 };
 

@@ -104,6 +104,8 @@ void check_can_create_run(const fs::path& path) {
 
 RunFolder RunFolder::create(const fs::path& path, const Config& config, const Json& metadata) {
   check_can_create_run(path);
+  check(metadata.is_object(), path.string(), ": metadata must be a JSON object, got ",
+        metadata.dump());
   std::error_code failure;
   fs::create_directories(path, failure);
   check(!failure, path.string(), ": cannot be made: ", failure.message());

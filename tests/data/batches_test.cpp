@@ -136,6 +136,14 @@ TEST(BatchMaker, RejectsADeviationOfZero) {
             "BatchMaker: deviation must be above 0, got 0");
 }
 
+TEST(BatchMaker, RejectsIndicesOutsideOfTheImages) {
+  const BatchMaker batches(kZeros, kOnes);
+  for (const auto& indices : std::vector<std::vector<int64_t>>{{}, {2}, {-1, 0}}) {
+    EXPECT_EQ(error_of([&] { batches.make(random_images(2), indices); }),
+              "BatchMaker: indices must be in [0, 2) and at least one");
+  }
+}
+
 TEST(BatchMaker, RejectsMoreThanThreeChannels) {
   const BatchMaker batches(kZeros, kOnes);
   EXPECT_EQ(error_of([&] { batches.make(random_images(2, 4), {0}); }),

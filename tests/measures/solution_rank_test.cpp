@@ -51,6 +51,21 @@ const Definition kShiftFree = {{"shift_free", true}, {"bias", true}};
 const Definition kRawWithoutBias = {{"shift_free", false}, {"bias", false}};
 const Definition kShiftFreeWithoutBias = {{"shift_free", true}, {"bias", false}};
 
+TEST(SolutionRank, OfLogitsThatAreEqualAcrossClassesIsZero) {
+  const auto readings =
+      measured("solution_rank", {logits_record(torch::full({20, kClasses}, 0.3))});
+  EXPECT_EQ(rank_of(readings, kShiftFree), 0);
+  EXPECT_EQ(rank_of(readings, kRaw), 1);
+  EXPECT_TRUE(readings_of(readings, "effective_rank").empty());
+}
+
+TEST(SolutionRank, RejectsLogitsThatAreNotFinite) {
+  auto logits = noise({20, kClasses}, 3);
+  logits[1][2] = std::nan("");
+  EXPECT_EQ(error_of([&] { measured("solution_rank", {logits_record(logits)}); }),
+            "GramAccumulator: rows must be finite, got a NaN or an infinity");
+}
+
 TEST(SolutionRank, OfLowRankLogitsIsTheirRank) {
   for (const int64_t inner : {1, 3, 6}) {
     const auto logits = noise({50, inner}, 3).matmul(noise({inner, kClasses}, 4));

@@ -106,7 +106,7 @@ TEST_P(EveryModel, CountsParametersAsTheSumOfTheirSizes) {
 
 TEST_P(EveryModel, DrawsItsWeightsFromTheGlobalGenerator) {
   const auto built = [](uint64_t seed) {
-    Settings settings("model", {{"width", GetParam() == "mlp" ? Value(4) : Value(0.0625)}});
+    Settings settings("model", {{"width", GetParam() == "mlp" ? Value(4) : Value(0.125)}});
     torch::manual_seed(seed);
     return models().find(GetParam()).build({}, settings)->parameters().front();
   };

@@ -28,8 +28,8 @@ Taps taps_of(Model& model, int64_t side = 32) {
 }
 
 TEST(ResNet, HasAsManyWeightLayersAsItsNameSays) {
-  EXPECT_EQ(taps_of(*resnet("resnet10", 0.0625)).layers().size(), 10U);
-  EXPECT_EQ(taps_of(*resnet("resnet18", 0.0625)).layers().size(), 18U);
+  EXPECT_EQ(taps_of(*resnet("resnet10", 0.125)).layers().size(), 10U);
+  EXPECT_EQ(taps_of(*resnet("resnet18", 0.125)).layers().size(), 18U);
 }
 
 // 11 173 962 is what PyTorch implementations for CIFAR-10 with a 3x3 stem report.
@@ -58,7 +58,7 @@ TEST(ResNet, HasTheParameterAndBufferNamesOfTorchvision) {
     add_norm(std::string(stage) + ".0.downsample.1");
   }
   std::set<std::string> names;
-  const auto model = resnet("resnet18", 0.0625);
+  const auto model = resnet("resnet18", 0.125);
   for (const auto& item : model->named_parameters()) names.insert(item.key());
   for (const auto& item : model->named_buffers()) names.insert(item.key());
   EXPECT_EQ(names, expected);
@@ -75,24 +75,24 @@ TEST(ResNet, HalvesItsMapsThreeTimesAndDoublesItsChannels) {
 }
 
 TEST(ResNet, CountsMultiplyAddsOfLayersAndShortcuts) {
-  // Channels 4, 8, 16, 32 on maps of 32, 16, 8, 4 pixels a side.
-  const int64_t stem = 32 * 32 * 9 * 3 * 4;
-  const int64_t first = 32 * 32 * 9 * 2 * 4 * 4;
+  // Channels 8, 16, 32, 64 on maps of 32, 16, 8, 4 pixels a side.
+  const int64_t stem = 32 * 32 * 9 * 3 * 8;
+  const int64_t first = 32 * 32 * 9 * 2 * 8 * 8;
   int64_t others = 0;
   for (int64_t stage = 1; stage < 4; ++stage) {
     const int64_t pixels = (32 >> stage) * (32 >> stage);
-    const int64_t inputs = 4 << (stage - 1);
-    const int64_t outputs = 4 << stage;
+    const int64_t inputs = 8 << (stage - 1);
+    const int64_t outputs = 8 << stage;
     others += pixels * outputs * (9 * inputs + 9 * outputs + inputs);
   }
-  EXPECT_EQ(taps_of(*resnet("resnet10", 0.0625)).macs(), stem + first + others + 32 * 10);
+  EXPECT_EQ(taps_of(*resnet("resnet10", 0.125)).macs(), stem + first + others + 64 * 10);
 }
 
 TEST(ResNet, CostsAQuarterWithAStemOfStrideTwo) {
-  const auto full = taps_of(*resnet("resnet10", 0.0625, 1));
-  const auto halved = taps_of(*resnet("resnet10", 0.0625, 2));
+  const auto full = taps_of(*resnet("resnet10", 0.125, 1));
+  const auto halved = taps_of(*resnet("resnet10", 0.125, 2));
   EXPECT_EQ(halved.layers()[0].output.size(2), 16);
-  const int64_t classifier = 32 * 10;
+  const int64_t classifier = 64 * 10;
   EXPECT_EQ(4 * (halved.macs() - classifier), full.macs() - classifier);
 }
 
@@ -107,7 +107,7 @@ TEST(ResNet, StartsWithKaimingNormalConvolutions) {
 
 TEST(ResNet, TapsBlocksAfterTheResidualAdd) {
   torch::NoGradGuard no_grad;
-  const auto model = resnet("resnet10", 0.0625);
+  const auto model = resnet("resnet10", 0.125);
   for (auto& item : model->named_parameters()) {
     if (item.key() == "layer1.0.bn2.weight") item.value().zero_();
   }
@@ -116,24 +116,20 @@ TEST(ResNet, TapsBlocksAfterTheResidualAdd) {
   EXPECT_TRUE(taps.layers()[2].output.equal(taps.layers()[0].output));
 }
 
-TEST(ResNet, KeepsAtLeastOneChannel) {
-  const auto taps = taps_of(*resnet("resnet10", 0.001));
-  EXPECT_EQ(taps.layers()[0].output.size(1), 1);
-  EXPECT_EQ(taps.layers()[9].input.size(1), 1);
-}
-
 TEST(ResNet, TakesImagesOfOtherShapes) {
   const auto model =
-      resnet("resnet10", 0.0625, 1, {.channels = 1, .height = 9, .width = 9, .classes = 4});
+      resnet("resnet10", 0.125, 1, {.channels = 1, .height = 9, .width = 9, .classes = 4});
   model->eval();
   EXPECT_EQ(model->forward(torch::randn({2, 1, 9, 9})).sizes(), (torch::IntArrayRef{2, 4}));
 }
 
 TEST(ResNet, RejectsSettingsOutOfRange) {
-  EXPECT_EQ(error_of([] { resnet("resnet10", 0); }), "model.width: must be in (0, 16], got 0");
-  EXPECT_EQ(error_of([] { resnet("resnet10", 17); }), "model.width: must be in (0, 16], got 17");
+  EXPECT_EQ(error_of([] { resnet("resnet10", 0.1); }),
+            "model.width: must be in [0.125, 16], got 0.1");
+  EXPECT_EQ(error_of([] { resnet("resnet10", 17); }),
+            "model.width: must be in [0.125, 16], got 17");
   EXPECT_EQ(error_of([] { resnet("resnet18", std::nan("")); }),
-            "model.width: must be in (0, 16], got nan");
+            "model.width: must be in [0.125, 16], got nan");
   EXPECT_EQ(error_of([] { resnet("resnet18", 1, 3); }), "model.stem_stride: must be 1 or 2, got 3");
 }
 

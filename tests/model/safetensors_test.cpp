@@ -200,7 +200,7 @@ TEST_F(Safetensors, RejectToWriteOtherTypes) {
 }
 
 std::shared_ptr<Model> small_model(uint64_t seed) {
-  Settings settings("model", {{"width", 0.0625}});
+  Settings settings("model", {{"width", 0.125}});
   torch::manual_seed(seed);
   return models().find("resnet10").build({}, settings);
 }

@@ -213,6 +213,13 @@ TEST(LoadRun, RefusesWhatIsNoRun) {
             folder.path().string() + ": is not a run folder (no config.toml)");
 }
 
+TEST(RunFolderCreate, RefusesMetadataThatIsNoObject) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] { RunFolder::create(folder.path() / "run", {}, nullptr); }),
+            (folder / "run") + ": metadata must be a JSON object, got null");
+  EXPECT_FALSE(fs::exists(folder.path() / "run"));
+}
+
 TEST(FindRuns, GivesARunItself) {
   const TemporaryFolder folder;
   new_run(folder.path() / "run");
