@@ -2,7 +2,7 @@
 
 namespace kelvin {
 
-constexpr auto kVersion = KELVIN_VERSION;  // both are set by the build
-constexpr auto kCommit = KELVIN_COMMIT;
+extern const char* const kVersion;
+extern const char* const kCommit;  // "unknown" outside of a git checkout
 
 }  // namespace kelvin

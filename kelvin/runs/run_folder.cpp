@@ -104,13 +104,14 @@ void check_can_create_run(const fs::path& path) {
 
 RunFolder RunFolder::create(const fs::path& path, const Config& config, const Json& metadata) {
   check_can_create_run(path);
-  check(metadata.is_object(), path.string(), ": metadata must be a JSON object, got ",
-        metadata.dump());
+  check(metadata.is_object() || metadata.is_null(), path.string(),
+        ": metadata must be a JSON object, got ", metadata.dump());
   std::error_code failure;
   fs::create_directories(path, failure);
   check(!failure, path.string(), ": cannot be made: ", failure.message());
   const RunFolder folder(path);
-  write_file_atomically(path / "metadata.json", metadata.dump(1) + "\n");
+  write_file_atomically(path / "metadata.json",
+                        (metadata.is_null() ? Json::object() : metadata).dump(1) + "\n");
   folder.set_status(RunStatus::running);
   // Last, because it is what makes the folder a run.
   write_file_atomically(path / "config.toml", config.to_toml());

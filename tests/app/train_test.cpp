@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
     BadInput, TrainRefuses,
     testing::Values(
         BadInput{"Model", {"model.name=resnet01"}, {"no model named 'resnet01'"}},
-        BadInput{"Dataset", {"data.name=glyphs10"}, {"no dataset named 'glyphs10'", "glyphs100"}},
+        BadInput{"Dataset", {"data.name=glyph100"}, {"no dataset named 'glyph100'", "glyphs100"}},
         BadInput{"Ood", {"--ood", "nowhere"}, {"no dataset named 'nowhere'"}},
         BadInput{"Measure", {"--measures", "solution_rnk"}, {"solution_rnk", "solution_rank"}},
         BadInput{"Key", {"train.temprature=3"}, {"did you mean 'train.temperature'?"}},

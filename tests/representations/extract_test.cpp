@@ -29,7 +29,7 @@ class Extract : public testing::Test {
  protected:
   Extract() {
     torch::manual_seed(5);
-    Settings settings("model", {{"width", 0.0625}});
+    Settings settings("model", {{"width", 0.125}});
     model_ = models().find("resnet10").build({.height = 8, .width = 8, .classes = 4}, settings);
   }
 

@@ -215,8 +215,8 @@ TEST(LoadRun, RefusesWhatIsNoRun) {
 
 TEST(RunFolderCreate, RefusesMetadataThatIsNoObject) {
   const TemporaryFolder folder;
-  EXPECT_EQ(error_of([&] { RunFolder::create(folder.path() / "run", {}, nullptr); }),
-            (folder / "run") + ": metadata must be a JSON object, got null");
+  EXPECT_EQ(error_of([&] { RunFolder::create(folder.path() / "run", {}, 5); }),
+            (folder / "run") + ": metadata must be a JSON object, got 5");
   EXPECT_FALSE(fs::exists(folder.path() / "run"));
 }
 
