@@ -82,12 +82,13 @@ int64_t usable_cores() {
 int64_t default_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   if (text == nullptr || *text == '\0') return usable_cores();
-  const std::string word(text);
+  const std::string list(text);
+  const auto word = list.substr(0, list.find(','));  // one number for each level of nesting
   int64_t threads = 0;
   const auto* end = word.data() + word.size();
   const bool is_number = std::from_chars(word.data(), end, threads).ptr == end;
-  check(is_number && threads >= 1, "OMP_NUM_THREADS: must be a whole number from 1, got '", word,
-        "'");
+  check(is_number && threads >= 1 && threads <= kMostThreads,
+        "OMP_NUM_THREADS: must be a whole number from 1 to ", kMostThreads, ", got '", list, "'");
   return threads;
 }
 

@@ -5,6 +5,8 @@
 
 namespace kelvin {
 
+inline constexpr int64_t kMostThreads = 4096;
+
 // Cores this process may use: its affinity mask, and the quota of its container.
 int64_t usable_cores();
 

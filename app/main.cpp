@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/exit_code.h"
+#include "app/human_text.h"
 #include "app/verb.h"
 #include "app/version.h"
 #include "kelvin/core/check.h"
@@ -78,8 +79,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-int run_tool(int argc, char** argv) {
-  const std::string word = argc > 1 ? argv[1] : "";
+int run_word(const std::string& word, int argc, char** argv) {
   if (word == "--help" || word == "-h" || word == "help") {
     fmt::print("{}", overview());
     return kSuccess;
@@ -88,28 +88,40 @@ int run_tool(int argc, char** argv) {
     fmt::print("kelvin {} ({})\n", kVersion, kCommit);
     return kSuccess;
   }
+  if (word.empty() || word.starts_with("-")) {
+    check(false, word.empty() ? "" : "no flag '" + word + "': ", "a verb is required; there are: ",
+          join(verbs().names(), ", "));
+  }
+  return run_verb(word, argc - 1, argv + 1);
+}
+
+int run_tool(int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
   const bool is_verb = verbs().entries().contains(word);
   const auto speaker = is_verb ? "kelvin " + word : std::string("kelvin");
   try {
-    if (!is_verb && (word.empty() || word.starts_with("-"))) {
-      check(false, word.empty() ? "" : "no flag '" + word + "': ",
-            "a verb is required; there are: ", join(verbs().names(), ", "));
-    }
-    const int code = run_verb(word, argc - 1, argv + 1);
+    const int code = run_word(word, argc, argv);
     const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     check(is_written, "stdout: cannot write: ", std::strerror(errno));
     return code;
   } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", speaker, one_line(error.what()));
+    print_for_people(fmt::format("{}: {}\n", speaker, one_line(error.what())));
     return kUserError;
   } catch (const std::filesystem::filesystem_error& error) {
     // No right to look, a name too long, a full disk: nothing we can mend.
-    fmt::print(stderr, "{}: {}: {}\n", speaker, error.path1().string(), error.code().message());
+    print_for_people(
+        fmt::format("{}: {}: {}\n", speaker, error.path1().string(), error.code().message()));
+    return kUserError;
+  } catch (const std::system_error& error) {  // what fmt throws when stdout takes no more
+    print_for_people(fmt::format("{}: {}\n", speaker, one_line(error.what())));
+    return kUserError;
+  } catch (const std::bad_alloc&) {
+    print_for_people(fmt::format("{}: not enough memory for this request\n", speaker));
     return kUserError;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: internal error: {}\n", speaker, one_line(error.what()));
+    print_for_people(fmt::format("{}: internal error: {}\n", speaker, one_line(error.what())));
   } catch (...) {
-    fmt::print(stderr, "{}: internal error: unknown exception\n", speaker);
+    print_for_people(fmt::format("{}: internal error: unknown exception\n", speaker));
   }
   return kInternalError;
 }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "app/human_text.h"
 #include "kelvin/core/text.h"
 
 namespace kelvin {
@@ -93,8 +94,7 @@ void ProgressBar::draw(const Activity& activity) {
   }
   if (!activity.note.empty()) line += ", " + activity.note;
   line.resize(std::min(line.size(), terminal_columns() - 1));
-  fmt::print(stderr, "\r{}\x1b[K", line);
-  std::fflush(stderr);
+  print_for_people(fmt::format("\r{}\x1b[K", line));
   drawn_ = true;
 }
 
@@ -106,19 +106,18 @@ void ProgressBar::print_plainly(const Activity& activity) {
     line += ", " + short_duration(left) + " left";
   }
   if (!activity.note.empty()) line += ", " + activity.note;
-  fmt::print(stderr, "{}\n", line);
+  print_for_people(fmt::format("{}\n", line));
 }
 
 void ProgressBar::say(const std::string& line) {
   if (quiet_) return;
   clear();
-  fmt::print(stderr, "{}\n", line);
+  print_for_people(fmt::format("{}\n", line));
 }
 
 void ProgressBar::clear() {
   if (!drawn_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  print_for_people(fmt::format("\r\x1b[K"));
   drawn_ = false;
 }
 

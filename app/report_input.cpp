@@ -30,7 +30,9 @@ PageInput page_input(const std::vector<fs::path>& roots) {
   check(!input.runs.empty(), join(names, ", "), ": holds no runs");
   if (input.title.empty()) input.title = join(names, ", ");
   if (input.command.empty() && input.runs.size() == 1) {
-    input.command = input.runs.front().metadata.value("command", "");
+    const auto& metadata = input.runs.front().metadata;
+    const auto command = metadata.find("command");
+    if (command != metadata.end() && command->is_string()) input.command = *command;
   }
   return input;
 }

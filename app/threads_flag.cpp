@@ -15,10 +15,9 @@ void ThreadsFlag::declare(CLI::App& command) {
 
 int64_t ThreadsFlag::threads() const {
   if (text_.empty()) return default_threads();
-  constexpr int64_t kMost = 4096;
   const auto threads = whole_number_of("--threads", text_);
-  check(threads >= 1 && threads <= kMost, "--threads: must be from 1 to ", kMost, ", got ",
-        threads);
+  check(threads >= 1 && threads <= kMostThreads, "--threads: must be from 1 to ", kMostThreads,
+        ", got ", threads);
   return threads;
 }
 

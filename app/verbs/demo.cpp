@@ -5,6 +5,7 @@
 #include "app/exit_code.h"
 #include "app/flag_values.h"
 #include "app/format_flag.h"
+#include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/machine.h"
 #include "app/recipe_runs.h"
@@ -25,9 +26,8 @@ using Clock = std::chrono::steady_clock;
 class Demo : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command.add_option("--output", output_, "folder for the runs and the report")
-        ->type_name("DIR")
-        ->capture_default_str();
+    command.add_option("--output", output_, "folder for the runs and the report (runs/RECIPE)")
+        ->type_name("DIR");
     command.add_option("--jobs", jobs_, "runs at once (default: as many as cores)")->type_name("N");
     command.add_option("--recipe", recipe_, "which comparison: demo, demo_tuned")
         ->type_name("NAME")
@@ -43,8 +43,8 @@ class Demo : public Verb {
     const auto format = format_.format();
     const auto jobs = jobs_.empty() ? usable_cores() : whole_number_of("--jobs", jobs_);
     check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
-    check(!output_.empty(), "--output: must be a folder, got an empty path");
     const auto text = recipe_text();
+    if (output_.empty()) output_ = "runs/" + recipe_ + (scale_.empty() ? "" : "-" + scale_);
     const auto recipe = parse_recipe(text, recipe_, scale_);
     make_room();
 
@@ -52,7 +52,7 @@ class Demo : public Verb {
     const auto result =
         run_recipe(recipe, text, output_, {.jobs = jobs, .label = "demo", .is_quiet = is_quiet_});
     if (result.was_interrupted) {
-      fmt::print(stderr, "kelvin demo: stopped; {} holds what was done\n", output_);
+      print_for_people(fmt::format("kelvin demo: stopped; {} holds what was done\n", output_));
       return interrupt_exit_code();
     }
     if (!result.finished.empty()) {
@@ -67,6 +67,7 @@ class Demo : public Verb {
     const auto found = recipes.find(recipe_);
     if (found == recipes.end()) {
       std::vector<std::string> names;
+      names.reserve(recipes.size());
       for (const auto& [name, text] : recipes) names.push_back(name);
       check(false, "--recipe: no recipe named '", recipe_, "'; there are: ", join(names, ", "));
     }
@@ -82,7 +83,7 @@ class Demo : public Verb {
   }
 
   void say(const std::string& line) const {
-    if (!is_quiet_) fmt::print(stderr, "{}\n", line);
+    if (!is_quiet_) print_for_people(fmt::format("{}\n", line));
   }
 
   void print_result(TableFormat format, double seconds) const {
@@ -105,12 +106,12 @@ class Demo : public Verb {
 
   static int exit_code_of(const RecipeRunsResult& result, size_t planned) {
     if (result.failures.empty()) return kSuccess;
-    fmt::print(stderr, "kelvin demo: {} of {} runs failed; the first: {}\n", result.failures.size(),
-               planned, result.failures.front());
+    print_for_people(fmt::format("kelvin demo: {} of {} runs failed; the first: {}\n",
+                                 result.failures.size(), planned, result.failures.front()));
     return result.has_internal_error ? kInternalError : kUserError;
   }
 
-  std::string output_ = "runs/demo";
+  std::string output_;
   std::string jobs_;
   std::string recipe_ = "demo";
   std::string scale_;

@@ -6,6 +6,7 @@
 #include "app/exit_code.h"
 #include "app/flag_values.h"
 #include "app/format_flag.h"
+#include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/readings_text.h"
 #include "app/run_context.h"
@@ -47,12 +48,15 @@ class MeasureVerb : public Verb {
     const auto& api = load_compute_library(threads);
     catch_interrupts(SecondInterrupt::exits);
     Readings readings;
-    {
+    try {
       ProgressBar bar(is_quiet_);
       const auto measure = is_folder ? api.measure_run : api.measure_dump;
       readings = measure(input_, measures, run_context(bar));
+    } catch (const Error& error) {
+      if (interrupts() == 0) throw;
+      print_for_people(fmt::format("kelvin measure: {}\n", error.what()));
+      return interrupt_exit_code();
     }
-    if (interrupts() > 0) return interrupt_exit_code();
     fmt::print("{}", readings_text(readings, format));
     return kSuccess;
   }

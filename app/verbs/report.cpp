@@ -31,6 +31,9 @@ class Report : public Verb {
     const auto page =
         output_.empty() ? fs::path(roots_.front()) / "report.html" : fs::path(output_);
     check(!fs::is_directory(page), page.string(), ": is a folder, must be a file");
+    for (const auto& folder : {csv_folder_, svg_folder_}) {
+      if (!folder.empty()) make_folder(folder);  // before anything is written
+    }
     write_page(input, page);
     fmt::print("{}\n", page.string());
     if (!csv_folder_.empty()) write_all(csv_folder_, ".csv", figure_csvs(input));
@@ -39,11 +42,14 @@ class Report : public Verb {
   }
 
  private:
-  static void write_all(const fs::path& folder, const std::string& extension,
-                        const std::map<std::string, std::string>& files) {
+  static void make_folder(const fs::path& folder) {
     std::error_code failure;
     fs::create_directories(folder, failure);
     check(!failure, folder.string(), ": cannot be made: ", failure.message());
+  }
+
+  static void write_all(const fs::path& folder, const std::string& extension,
+                        const std::map<std::string, std::string>& files) {
     for (const auto& [name, text] : files) {
       const auto path = folder / (name + extension);
       write_file_atomically(path, text);

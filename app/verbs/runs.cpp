@@ -5,6 +5,7 @@
 
 #include "app/exit_code.h"
 #include "app/format_flag.h"
+#include "app/human_text.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
@@ -78,7 +79,7 @@ class Runs : public Verb {
       } catch (const Error& error) {
         // One damaged folder must not hide the others.
         table.rows.push_back({name, "unreadable"});
-        fmt::print(stderr, "{}\n", error.what());
+        print_for_people(fmt::format("{}\n", error.what()));
       }
     }
     fmt::print("{}", render(table, format));

@@ -4,6 +4,7 @@
 #include "app/config_flags.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
+#include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
@@ -58,6 +59,8 @@ class Train : public Verb {
     const auto& api = load_compute_library(threads);
     const auto resolved = api.resolve(config);
     if (is_dry_run_) {
+      check(format != TableFormat::csv && format != TableFormat::markdown,
+            "-o: with --dry-run must be text, json or jsonl");
       const auto plan = api.plan(resolved);
       fmt::print("{}", format == TableFormat::json || format == TableFormat::jsonl
                            ? json_of_plan(resolved, plan)
@@ -76,7 +79,7 @@ class Train : public Verb {
   int print_result(TableFormat format) const {
     const auto run = load_run(output_);
     if (run.status == RunStatus::stopped) {
-      fmt::print(stderr, "kelvin train: stopped; {} holds what was done\n", output_);
+      print_for_people(fmt::format("kelvin train: stopped; {} holds what was done\n", output_));
       return interrupts() > 0 ? interrupt_exit_code() : kSuccess;
     }
     const auto comparison = compare({run});

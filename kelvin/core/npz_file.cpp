@@ -206,7 +206,7 @@ int64_t Array::size() const {
   return count;
 }
 
-Arrays read_npz(const std::filesystem::path& path) {
+Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& wanted) {
   const auto file = read_file(path);
   const ByteReader reader(file, path.string());
   const auto end = find_end_of_central(reader);
@@ -229,6 +229,8 @@ Arrays read_npz(const std::filesystem::path& path) {
     at += 46 + name_length + extra_length + comment_length;
 
     const auto where = path.string() + ": '" + name + "'";
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    if (!wanted.empty() && !wanted.contains(name)) continue;
     check(packed_size != 0xffffffff && size != 0xffffffff, where,
           ": members of 4 GiB and more are not supported");
     check(reader.number<uint32_t>(local) == kLocalHeader, where, ": its header is damaged");
@@ -241,7 +243,6 @@ Arrays read_npz(const std::filesystem::path& path) {
     const auto bytes = method == kStored ? std::string(packed) : inflated(packed, size, where);
     check(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()) == crc, where,
           ": its checksum is wrong");
-    if (name.ends_with(".npy")) name.resize(name.size() - 4);
     arrays[name] = parse_npy(bytes, where);
   }
   return arrays;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ using Arrays = std::map<std::string, Array>;
 
 // Reads an npz (a zip of npy files, stored or deflated).  Truncated, overlong or
 // otherwise malformed files are an Error that names the path and the member.
-Arrays read_npz(const std::filesystem::path& path);
+// Members that are not `wanted` are not looked at; an empty set wants all.
+Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& wanted = {});
 
 // Writes an uncompressed npz; the same arrays always give the same bytes.
 void write_npz(const std::filesystem::path& path, const Arrays& arrays);

@@ -97,6 +97,7 @@ Reading EpochMetrics::norm_growth() const {
           .definition = {{"matrix", "logits M"},
                          {"norm", "Frobenius"},
                          {"ratio", "last epoch over initialisation"},
+                         {"mode", "evaluation; at initialisation running statistics are 0 and 1"},
                          {"samples", test_sample_.size()}}};
 }
 

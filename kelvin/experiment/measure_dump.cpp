@@ -77,7 +77,8 @@ Record record_of(const Arrays& arrays, const std::string& where) {
 
 Readings measure_dump(const std::filesystem::path& npz, const std::vector<std::string>& names) {
   const auto where = npz.string();
-  const auto arrays = read_npz(npz);
+  const auto arrays =
+      read_npz(npz, {"logits", "labels", "features", "weight", "bias", "temperature"});
   const auto record = record_of(arrays, where);
   MeasureContext context;
   if (arrays.contains("temperature")) {

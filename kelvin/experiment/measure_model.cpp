@@ -93,6 +93,7 @@ class Session {
   Measured results() const {
     Measured measured;
     for (size_t i = 0; i < measures_.size(); ++i) {
+      stop_if_asked();
       progress("measure", static_cast<int64_t>(i), settings_.measure.names[i]);
       for (auto& reading : measures_[i]->compute()) measured.readings.push_back(std::move(reading));
     }
@@ -115,11 +116,18 @@ class Session {
                                      settings_.measure.train_samples, dataset.train.size());
     }
     extract(model_, dataset, dataset_, options, [&](const Record& record) {
+      stop_if_asked();
       if (for_measures) {
         for (auto& measure : measures_) measure->update(record);
       }
       extra(record);
     });
+  }
+
+  void stop_if_asked() const {
+    if (context_.should_stop()) {
+      throw MeasuringStopped("stopped while measuring; no readings were written");
+    }
   }
 
   void progress(const char* phase, int64_t done, const std::string& note) const {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kelvin/core/check.h"
 #include "kelvin/data/dataset.h"
 #include "kelvin/experiment/compute_api.h"
 #include "kelvin/experiment/run_settings.h"
@@ -13,6 +14,12 @@ namespace kelvin {
 struct Measured {
   Readings readings;
   std::vector<Scores> scores;
+};
+
+// Thrown when the context asked to stop before everything was measured.
+class MeasuringStopped : public Error {
+ public:
+  using Error::Error;
 };
 
 // Runs the model once over each split that somebody needs, feeds every measure

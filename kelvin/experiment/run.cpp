@@ -47,7 +47,11 @@ RunStatus execute(const RunSettings& settings, const RunFolder& folder, const Ru
   write_checkpoint(folder, *model, total_steps(settings.train, dataset.train.size()));
   metrics.write_curves();
   folder.add_readings({metrics.norm_growth()});
-  keep(folder, measure_model(*model, dataset, foreign, settings, context));
+  try {
+    keep(folder, measure_model(*model, dataset, foreign, settings, context));
+  } catch (const MeasuringStopped&) {
+    return RunStatus::stopped;
+  }
   return RunStatus::finished;
 }
 

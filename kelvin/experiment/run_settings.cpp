@@ -30,6 +30,11 @@ void check_not_negative(const std::string& key, double value) {
         value);
 }
 
+void check_sample_count(const std::string& key, int64_t count) {
+  constexpr int64_t kMost = 100'000'000;
+  check(count >= 0 && count <= kMost, key, ": must be from 0 (all) to ", kMost, ", got ", count);
+}
+
 void read_data(const Config& config, RunSettings& run) {
   auto settings = config.section("data");
   settings.read("name", run.dataset);
@@ -41,8 +46,8 @@ void read_data(const Config& config, RunSettings& run) {
     datasets().find(name);
     check(name != run.dataset, "data.ood: must differ from data.name, got '", name, "' for both");
   }
-  check_not_negative("data.train_samples", double(run.request.train_samples));
-  check_not_negative("data.test_samples", double(run.request.test_samples));
+  check_sample_count("data.train_samples", run.request.train_samples);
+  check_sample_count("data.test_samples", run.request.test_samples);
   finish(run.resolved, "data", settings);
 }
 

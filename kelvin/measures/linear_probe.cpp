@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "kelvin/core/check.h"
@@ -64,7 +65,8 @@ class LinearProbe : public Measure {
           ": must be in (0, 1], got ", options_.threshold);
     check(!options_.l2.empty(), settings.full_name("l2"), ": must name at least one value");
     for (const double l2 : options_.l2) {
-      check(l2 >= 0, settings.full_name("l2"), ": must not be below 0, got ", l2);
+      check(l2 >= 0 && std::isfinite(l2), settings.full_name("l2"),
+            ": must be finite and not below 0, got ", l2);
     }
     // From strong to weak, so that each fit starts close to its solution.
     std::sort(options_.l2.rbegin(), options_.l2.rend());
@@ -174,7 +176,7 @@ class LinearProbe : public Measure {
                            {"features", "standardised, maps averaged to pool x pool"},
                            {"pool", options_.pool},
                            {"tap", "after normalisation, residual add and activation"},
-                           {"l2", l2},
+                           {"l2_candidates", options_.l2},
                            {"max_iterations", options_.max_iterations},
                            {"tolerance", options_.tolerance},
                            {"train_samples", train_labels.size(0)},
@@ -220,6 +222,7 @@ class LinearProbe : public Measure {
     if (accuracies.size() < 2) return;
     auto penultimate = definition;
     penultimate["last_layer"] = "penultimate";
+    penultimate["layers"] = accuracies.size() - 1;
     readings.push_back(
         {.name = "kappa",
          .value = effective_depth(accuracies, accuracies.size() - 1, options_.threshold),

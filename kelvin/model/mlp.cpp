@@ -50,9 +50,10 @@ std::shared_ptr<Model> build(const ModelShape& shape, Settings& settings) {
   MlpOptions options;
   settings.read("width", options.width);
   settings.read("depth", options.depth);
-  check(options.width > 0, settings.full_name("width"), ": must be above 0, got ", options.width);
-  check(options.depth >= 1, settings.full_name("depth"), ": must be at least 1, got ",
-        options.depth);
+  check(options.width >= 1 && options.width <= 65536, settings.full_name("width"),
+        ": must be from 1 to 65536, got ", options.width);
+  check(options.depth >= 1 && options.depth <= 1000, settings.full_name("depth"),
+        ": must be from 1 to 1000, got ", options.depth);
   return std::make_shared<Mlp>(shape, options);
 }
 

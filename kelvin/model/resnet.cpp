@@ -140,8 +140,8 @@ auto builder(const std::array<int64_t, 4>& blocks) {
     ResNetOptions options;
     settings.read("width", options.width);
     settings.read("stem_stride", options.stem_stride);
-    // Below 8 channels, oneDNN of LibTorch 1.13 writes outside of its memory in the backward pass of
-    // a strided 1x1 convolution in channels-last.
+    // Below 8 channels, oneDNN of LibTorch 1.13 writes outside of its memory in the backward pass
+    // of a strided 1x1 convolution in channels-last.
     check(options.width >= 0.125 && options.width <= 16, settings.full_name("width"),
           ": must be in [0.125, 16], got ", options.width);
     check(options.stem_stride == 1 || options.stem_stride == 2, settings.full_name("stem_stride"),

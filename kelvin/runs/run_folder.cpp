@@ -109,7 +109,7 @@ RunFolder RunFolder::create(const fs::path& path, const Config& config, const Js
   std::error_code failure;
   fs::create_directories(path, failure);
   check(!failure, path.string(), ": cannot be made: ", failure.message());
-  const RunFolder folder(path);
+  RunFolder folder(path);
   write_file_atomically(path / "metadata.json",
                         (metadata.is_null() ? Json::object() : metadata).dump(1) + "\n");
   folder.set_status(RunStatus::running);

@@ -100,5 +100,17 @@ TEST(Tool, SaysThatItsOutputCouldNotBeWritten) {
   EXPECT_EQ(result.err, "kelvin list: stdout: cannot write: No space left on device\n");
 }
 
+TEST(Tool, SurvivesAStderrThatTakesNothing) {
+  const std::string line = std::string(KELVIN_TOOL) + " list nonsense 2>/dev/full";
+  EXPECT_EQ(StartedCommand({"/bin/sh", "-c", line}).wait().exit_code, 2);
+}
+
+TEST(Tool, SaysThatStdoutTakesNothing) {
+  const std::string line = std::string(KELVIN_TOOL) + " --help >/dev/full";
+  const auto result = StartedCommand({"/bin/sh", "-c", line}).wait();
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("No space left"), std::string::npos) << result.err;
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kelvin/core/files.h"
+#include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 
@@ -394,6 +395,18 @@ TEST(ReadNpz, RefusesArraysItCannotHold) {
 TEST(ReadNpz, RefusesFortranOrderOfNumpy) {
   const auto bytes = saved_by_numpy("savez", "x=np.asfortranarray(np.ones((2, 3)))");
   EXPECT_EQ(refusal_of(bytes), "'x.npy': must be in C order, is in Fortran order");
+}
+
+TEST(ReadNpz, LooksAtWantedMembersOnly) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.npz";
+  python_output(
+      "import sys, numpy as np; np.savez(sys.argv[1], names=np.array(['a']), x=np.ones(2))",
+      {path.string()});
+  EXPECT_NE(error_of([&] { read_npz(path); }).find("dtype must be one of"), std::string::npos);
+  const auto arrays = read_npz(path, {"x", "absent"});
+  ASSERT_EQ(arrays.size(), 1U);
+  EXPECT_EQ(arrays.at("x").shape, std::vector<int64_t>{2});
 }
 
 }  // namespace

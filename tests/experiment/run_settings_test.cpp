@@ -168,9 +168,9 @@ TEST(RunSettings, RejectsATemperatureThatIsNotAboveZero) {
 TEST(RunSettings, RejectsValuesOutOfRange) {
   EXPECT_EQ(rejected("seed=-1"), "seed: must not be below 0, got -1");
   EXPECT_EQ(rejected("data.train_samples=-1"),
-            "data.train_samples: must be a finite number, not below 0, got -1");
+            "data.train_samples: must be from 0 (all) to 100000000, got -1");
   EXPECT_EQ(rejected("data.test_samples=-2"),
-            "data.test_samples: must be a finite number, not below 0, got -2");
+            "data.test_samples: must be from 0 (all) to 100000000, got -2");
   EXPECT_EQ(rejected("train.epochs=0"), "train.epochs: must be at least 1, got 0");
   EXPECT_EQ(rejected("train.batch_size=1"), "train.batch_size: must be at least 2, got 1");
   EXPECT_EQ(rejected("train.lr=0.0"), "train.lr: must be a finite number above 0, got 0");
@@ -188,7 +188,7 @@ TEST(RunSettings, RejectsValuesOutOfRange) {
             "measure.epoch_samples: must be at least 2, got 1");
   EXPECT_EQ(rejected("measure.solution_rank.gamma=1.0"),
             "measure.solution_rank.gamma: must be in (0, 1), got 1");
-  EXPECT_EQ(rejected("model.width=0"), "model.width: must be above 0, got 0");
+  EXPECT_EQ(rejected("model.width=0"), "model.width: must be from 1 to 65536, got 0");
 }
 
 TEST(RunSettings, RejectsNesterovWithoutMomentum) {

@@ -214,7 +214,7 @@ TEST(LinearProbe, TakesMapsSmallerThanThePool) {
 
 TEST(LinearProbe, SaysWhichPenaltyItChose) {
   const auto readings = measured("linear_probe", noisy_layer(), {{"l2", {0.25}}});
-  EXPECT_EQ(reading_of(readings, "probe_accuracy").definition["l2"], 0.25);
+  EXPECT_EQ(reading_of(readings, "probe_accuracy").definition["l2_candidates"], Value({0.25}));
 }
 
 TEST(LinearProbe, RejectsAMissingSplit) {
@@ -254,7 +254,8 @@ TEST(LinearProbe, RejectsSettingsOutOfRange) {
             "measure.linear_probe.threshold: must be in (0, 1], got 1.5");
   EXPECT_EQ(making({{"l2", Value::array()}}),
             "measure.linear_probe.l2: must name at least one value");
-  EXPECT_EQ(making({{"l2", {0.1, -1.0}}}), "measure.linear_probe.l2: must not be below 0, got -1");
+  EXPECT_EQ(making({{"l2", {0.1, -1.0}}}),
+            "measure.linear_probe.l2: must be finite and not below 0, got -1");
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ TEST(Mlp, TapsHiddenLayersAfterTheirRelu) {
 }
 
 TEST(Mlp, RejectsAWidthOrDepthBelowOne) {
-  EXPECT_EQ(error_of([] { mlp(0, 3); }), "model.width: must be above 0, got 0");
-  EXPECT_EQ(error_of([] { mlp(4, 0); }), "model.depth: must be at least 1, got 0");
+  EXPECT_EQ(error_of([] { mlp(0, 3); }), "model.width: must be from 1 to 65536, got 0");
+  EXPECT_EQ(error_of([] { mlp(4, 0); }), "model.depth: must be from 1 to 1000, got 0");
 }
 
 }  // namespace

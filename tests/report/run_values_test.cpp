@@ -11,7 +11,7 @@ namespace {
 
 TEST(Observation, OfTheSolutionRankTakesItsDefaultDefinition) {
   auto run = bare_run(1, 0);
-  run.readings = {rank_reading(50, 1e-3, false), rank_reading(40, 1e-2), rank_reading(49)};
+  run.readings = {rank_reading(50, 1e-3, false), rank_reading(49), rank_reading(40, 1e-2)};
   auto curve = rank_reading(48);
   curve.definition["curve"] = true;
   auto without_bias = rank_reading(47);

@@ -37,15 +37,19 @@ class Neco : public Detector {
     check(record.features.defined(), "neco: needs features, the records have none");
     const auto standardised = (record.features.to(torch::kFloat64) - mean_) / deviation_;
     const auto norm = standardised.norm(2, 1);
-    const auto kept = standardised.matmul(directions_).norm(2, 1);
+    // All directions kept: the ratio is 1 for everything, and rounding must not rank samples.
+    const auto ratio = kept_ == directions_.size(0)
+                           ? torch::ones_like(norm)
+                           : standardised.matmul(directions_).norm(2, 1) / norm;
     // The mean itself has no direction: it gets the score of the most foreign sample.
-    return torch::where(norm > 0, kept / norm, torch::zeros_like(norm));
+    return torch::where(norm > 0, ratio, torch::zeros_like(norm));
   }
 
   Definition definition() const override {
     return {{"score", "||P h|| / ||h||"},
             {"features", "classifier input, standardised on training features"},
             {"dimensions", kept_},
+            {"tells_nothing", directions_.defined() && kept_ == directions_.size(0)},
             {"max_logit", false}};
   }
 

@@ -77,12 +77,13 @@ TEST(Neco, IgnoresTheScaleAndOffsetOfEachFeature) {
                1e-9);
 }
 
-TEST(Neco, UsesNoMoreDimensionsThanThereAre) {
+TEST(Neco, RanksNothingWhenAllDimensionsAreKept) {
   const auto neco = make_neco();
   neco->fit(features_record(correlated(40, 8), /*classes=*/100));
   EXPECT_EQ(neco->definition()["dimensions"], 7);
   EXPECT_EQ(neco->definition()["max_logit"], false);
-  expect_close(neco->score(features_record(correlated(5, 9))), torch::ones({5}), 1e-12);
+  EXPECT_EQ(neco->definition()["tells_nothing"], true);
+  expect_close(neco->score(features_record(correlated(5, 9))), torch::ones({5}), 0);
 }
 
 TEST(Neco, GivesTheMeanOfTrainingTheLowestScore) {

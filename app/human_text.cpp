@@ -1,0 +1,12 @@
+#include "app/human_text.h"
+
+#include <cstdio>
+
+namespace kelvin {
+
+void print_for_people(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace kelvin
