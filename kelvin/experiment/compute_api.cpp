@@ -4,6 +4,9 @@
 #include <ATen/Version.h>
 #include <torch/torch.h>
 
+#include <stdexcept>
+
+#include "kelvin/core/check.h"
 #include "kelvin/experiment/measure_dump.h"
 #include "kelvin/experiment/run.h"
 #include "kelvin/experiment/run_settings.h"
@@ -41,16 +44,6 @@ Json plan(const Config& resolved) {
           {"initial_logits_norm_per_sample_over_t", norm / settings.train.temperature}};
 }
 
-void train_run(const Config& resolved, const std::filesystem::path& output, const Json& metadata,
-               const RunContext& context) {
-  run(resolved, output, metadata, context);
-}
-
-Readings measure_npz(const std::filesystem::path& npz, const std::vector<std::string>& measures,
-                     const RunContext&) {
-  return measure_dump(npz, measures);
-}
-
 // What follows `key` in LibTorch's long description of itself.  LibTorch 1.13 has no other way.
 std::string described(const std::string& key) {
   const auto description = at::show_config();
@@ -67,18 +60,41 @@ Json versions() {
           {"threads", at::get_num_threads()}};
 }
 
+// What LibTorch throws, without its backtrace; a request that memory cannot hold is the user's to
+// mend.
+template <class Action>
+auto translated(const Action& action) {
+  try {
+    return action();
+  } catch (const c10::Error& error) {
+    const std::string message = error.what_without_backtrace();
+    check(message.find("DefaultCPUAllocator") == std::string::npos, "not enough memory: ", message);
+    throw std::runtime_error(message);
+  }
+}
+
 void set_threads(int64_t threads) { at::set_num_threads(static_cast<int>(threads)); }
+
+const ComputeApi kApi = {
+    .resolve = [](const Config& config) { return translated([&] { return resolve(config); }); },
+    .plan = [](const Config& resolved) { return translated([&] { return plan(resolved); }); },
+    .train =
+        [](const Config& resolved, const std::filesystem::path& output, const Json& metadata,
+           const RunContext& context) {
+          translated([&] { run(resolved, output, metadata, context); });
+        },
+    .measure_run =
+        [](const std::filesystem::path& path, const std::vector<std::string>& measures,
+           const RunContext& context) {
+          return translated([&] { return measure_run(path, measures, context); });
+        },
+    .measure_dump =
+        [](const std::filesystem::path& npz, const std::vector<std::string>& measures,
+           const RunContext&) { return translated([&] { return measure_dump(npz, measures); }); },
+    .versions = versions,
+    .set_threads = set_threads};
 
 }  // namespace
 }  // namespace kelvin
 
-const kelvin::ComputeApi* kelvin_compute_api() {
-  static const kelvin::ComputeApi api = {.resolve = kelvin::resolve,
-                                         .plan = kelvin::plan,
-                                         .train = kelvin::train_run,
-                                         .measure_run = kelvin::measure_run,
-                                         .measure_dump = kelvin::measure_npz,
-                                         .versions = kelvin::versions,
-                                         .set_threads = kelvin::set_threads};
-  return &api;
-}
+const kelvin::ComputeApi* kelvin_compute_api() { return &kelvin::kApi; }

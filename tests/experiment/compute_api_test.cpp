@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kelvin/core/npz_file.h"
+#include "kelvin/data/dataset.h"
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
@@ -63,6 +64,23 @@ TEST(ComputeApi, PlansWhatAModelCosts) {
   const double norm = plan.at("initial_logits_norm_per_sample");
   EXPECT_GT(norm, 0);
   EXPECT_DOUBLE_EQ(plan.at("initial_logits_norm_per_sample_over_t"), norm / 4);
+}
+
+Dataset larger_than_memory(const DatasetRequest&) {
+  Dataset dataset;
+  dataset.train.pixels = torch::empty({int64_t{1} << 50}, torch::kUInt8);
+  return dataset;
+}
+
+const bool kRegistered =
+    datasets().add("larger_than_memory",
+                   {.summary = "", .reference = "", .classes = 10, .load = larger_than_memory});
+
+TEST(ComputeApi, SaysInOneLineThatMemoryDoesNotSuffice) {
+  const auto resolved = api().resolve(config_of({"data.name=larger_than_memory"}));
+  const auto message = error_of([&] { api().plan(resolved); });
+  EXPECT_TRUE(message.starts_with("not enough memory: ")) << message;
+  EXPECT_EQ(message.find("frame #"), std::string::npos) << message;
 }
 
 TEST(ComputeApi, TrainsAndMeasuresARun) {
