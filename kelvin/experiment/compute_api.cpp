@@ -21,13 +21,8 @@ Config resolve(const Config& config) { return RunSettings::from(config).resolved
 Json plan(const Config& resolved) {
   torch::NoGradGuard no_grad;
   const auto settings = RunSettings::from(resolved);
-  const auto& dataset = datasets().find(settings.dataset);
   const auto sample = load_dataset(settings.dataset, {.train_samples = 256, .test_samples = 1});
-  const ModelShape shape{.channels = sample.train.pixels.size(1),
-                         .height = sample.train.pixels.size(2),
-                         .width = sample.train.pixels.size(3),
-                         .classes = dataset.classes};
-  const auto model = settings.build_model(shape);
+  const auto model = settings.build_model(shape_for(sample));
   model->eval();
   const BatchMaker batches(sample.mean, sample.deviation);
   const auto batch = batches.make(sample.train, fixed_sample(0, 256, sample.train.size()));

@@ -19,14 +19,6 @@ std::vector<Dataset> load_foreign(const RunSettings& settings) {
   return foreign;
 }
 
-ModelShape shape_for(const Dataset& dataset) {
-  const auto& pixels = dataset.train.pixels;
-  return {.channels = pixels.size(1),
-          .height = pixels.size(2),
-          .width = pixels.size(3),
-          .classes = dataset.classes};
-}
-
 void keep(const RunFolder& folder, const Measured& measured) {
   folder.add_readings(measured.readings);
   for (const auto& scores : measured.scores) folder.write_scores(scores);

@@ -122,6 +122,14 @@ void read_model(const Config& config, RunSettings& run) {
 
 }  // namespace
 
+ModelShape shape_for(const Dataset& dataset) {
+  const auto& pixels = dataset.train.pixels;
+  return {.channels = pixels.size(1),
+          .height = pixels.size(2),
+          .width = pixels.size(3),
+          .classes = dataset.classes};
+}
+
 RunSettings RunSettings::from(const Config& config) {
   RunSettings run;
   auto top = config.section("");

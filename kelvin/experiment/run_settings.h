@@ -21,6 +21,9 @@ struct MeasureSettings {
   int64_t epoch_samples = 1000;  // of each split, for the metrics after every epoch
 };
 
+// What a model for this dataset takes and gives.
+ModelShape shape_for(const Dataset& dataset);
+
 // The whole description of a run.  Made from a config; everything is checked, nothing is unset.
 struct RunSettings {
   int64_t seed = 0;
