@@ -10,15 +10,12 @@
 namespace kelvin {
 namespace {
 
-void keep(Config& resolved, const std::string& section, const Settings& settings) {
-  for (const auto& [key, value] : settings.resolved()) {
-    resolved.set(section.empty() ? key : section + "." + key, value);
-  }
-}
-
-void finish(Config& resolved, const std::string& section, const Settings& settings) {
+// Nothing of the section may be left unread; what was read goes into the resolved config.
+void finish(Config& resolved, const Settings& settings) {
   settings.reject_unknown_keys();
-  keep(resolved, section, settings);
+  for (const auto& [key, value] : settings.resolved()) {
+    resolved.set(settings.full_name(key), value);
+  }
 }
 
 void check_above_zero(const std::string& key, double value) {
@@ -48,7 +45,7 @@ void read_data(const Config& config, RunSettings& run) {
   }
   check_sample_count("data.train_samples", run.request.train_samples);
   check_sample_count("data.test_samples", run.request.test_samples);
-  finish(run.resolved, "data", settings);
+  finish(run.resolved, settings);
 }
 
 void read_train(const Config& config, RunSettings& run) {
@@ -76,7 +73,7 @@ void read_train(const Config& config, RunSettings& run) {
         train.momentum);
   check(!train.nesterov || train.momentum > 0, "train.nesterov: needs a momentum above 0");
   check_not_negative("train.weight_decay", train.weight_decay);
-  finish(run.resolved, "train", settings);
+  finish(run.resolved, settings);
 }
 
 void read_measure(const Config& config, RunSettings& run) {
@@ -91,7 +88,7 @@ void read_measure(const Config& config, RunSettings& run) {
         run.measure.train_samples);
   check(run.measure.epoch_samples >= 2, "measure.epoch_samples: must be at least 2, got ",
         run.measure.epoch_samples);
-  finish(run.resolved, "measure", settings);
+  finish(run.resolved, settings);
 }
 
 // Makes one of each measure and detector, because only they know which keys they read.
@@ -101,13 +98,13 @@ std::vector<std::string> read_each_measure(const Config& config, RunSettings& ru
     sections.push_back("measure." + name);
     auto settings = config.section(sections.back());
     entry.make(run.context(), settings);
-    finish(run.resolved, sections.back(), settings);
+    finish(run.resolved, settings);
   }
   for (const auto& [name, entry] : detectors().entries()) {
     sections.push_back("detector." + name);
     auto settings = config.section(sections.back());
     entry.make(run.context(), settings);
-    finish(run.resolved, sections.back(), settings);
+    finish(run.resolved, settings);
   }
   return sections;
 }
@@ -117,7 +114,7 @@ void read_model(const Config& config, RunSettings& run) {
   settings.read("name", run.model);
   const ModelShape shape{.classes = datasets().find(run.dataset).classes};
   models().find(run.model).build(shape, settings);
-  finish(run.resolved, "model", settings);
+  finish(run.resolved, settings);
 }
 
 }  // namespace
@@ -134,7 +131,7 @@ RunSettings RunSettings::from(const Config& config) {
   RunSettings run;
   auto top = config.section("");
   top.read("seed", run.seed);
-  finish(run.resolved, "", top);
+  finish(run.resolved, top);
   check(run.seed >= 0, "seed: must not be below 0, got ", run.seed);
   read_data(config, run);
   read_train(config, run);
