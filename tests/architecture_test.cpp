@@ -20,23 +20,26 @@ using Folders = std::set<std::string>;
 // The architecture: what each folder may include besides itself.
 const std::map<std::string, Folders> kMayInclude = {
     {"core", {}},
+    {"formats", {"core"}},
+    {"sources", {"core", "formats"}},
     {"runs", {"core"}},
-    {"report", {"core", "runs"}},
+    {"report", {"core", "formats", "runs"}},
     {"math", {"core"}},
-    {"data", {"core"}},
+    {"data", {"core", "formats", "sources"}},
     {"model", {"core", "math"}},
     {"train", {"core", "math", "data", "model"}},
     {"representations", {"core", "math", "data", "model"}},
     {"measures", {"core", "math", "representations"}},
     {"experiment",
-     {"core", "runs", "math", "data", "model", "train", "representations", "measures"}},
+     {"core", "formats", "sources", "runs", "math", "data", "model", "train", "representations",
+      "measures"}},
     {"app",
-     {"core", "runs", "report", "math", "data", "model", "train", "representations", "measures",
-      "experiment"}},
+     {"core", "formats", "sources", "runs", "report", "math", "data", "model", "train",
+      "representations", "measures", "experiment"}},
 };
 
 // What must start fast links no LibTorch.
-const Folders kWithoutTorch = {"core", "runs", "report", "app"};
+const Folders kWithoutTorch = {"core", "formats", "sources", "runs", "report", "app"};
 
 fs::path root() { return KELVIN_SOURCE_DIR; }
 

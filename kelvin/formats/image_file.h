@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "kelvin/formats/picture.h"
+
+namespace kelvin {
+
+struct PictureSize {
+  int64_t width = 0;
+  int64_t height = 0;
+};
+
+// JPEG or PNG, told by the first bytes and not by the name: ImageNet holds a PNG called .JPEG.
+// `where` names the file in messages.
+
+// Reads the header alone.
+PictureSize picture_size(std::span<const uint8_t> bytes, const std::string& where);
+
+// A JPEG may come out smaller by a factor of up to `largest_shrink` on each side, because its
+// decoder can leave out the high frequencies; 1 decodes every pixel.  A PNG keeps its size.
+Picture decode_picture(std::span<const uint8_t> bytes, const std::string& where,
+                       double largest_shrink = 1);
+
+}  // namespace kelvin

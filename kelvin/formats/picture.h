@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace kelvin {
+
+// An image of any size as decoded: rows of RGB triples, eight bits each.
+struct Picture {
+  int64_t width = 0;
+  int64_t height = 0;
+  std::vector<uint8_t> rgb = {};  // [height, width, 3]
+};
+
+}  // namespace kelvin
