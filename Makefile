@@ -11,12 +11,11 @@ JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { jobs = int($$2 / 1.5e6)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 BUILD := cmake --build build --parallel $(JOBS)
-CTEST := ctest --test-dir build --output-on-failure --no-tests=error --parallel 2
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
 .PHONY: demo test test-slow build check format tidy bench install clean help configure
-.PHONY: tests-configured needs-build needs-test needs-lint
+.PHONY: tests-configured needs-build needs-test needs-lint needs-bench
 
 demo: needs-build build/build.ninja  ## the method on embedded data: a table and a report
 	@$(BUILD) --target kelvin_tool catalog
@@ -24,11 +23,11 @@ demo: needs-build build/build.ninja  ## the method on embedded data: a table and
 
 test: tests-configured  ## build everything, run the fast tests
 	@$(BUILD)
-	@$(CTEST) -LE 'slow|paper'
+	@scripts/run-tests -LE 'slow|paper'
 
 test-slow: tests-configured  ## build everything, run the slow tests
 	@$(BUILD)
-	@$(CTEST) -L slow
+	@scripts/run-tests -L slow
 
 build: needs-build build/build.ninja  ## build/kelvin and the libraries; the tests too, once they were wanted
 	@$(BUILD)
@@ -43,9 +42,11 @@ format: needs-lint  ## lay out all sources
 tidy: needs-lint tests-configured  ## clang-tidy on all sources, with its static analyzer
 	@scripts/tidy --all
 
-bench: tests-configured  ## build and run the benchmarks
-	@$(BUILD) --target kelvin_benchmarks
+bench: needs-bench tests-configured  ## build and run the benchmarks; those on real data if KELVIN_DATA names it
+	@$(BUILD) --target kelvin_benchmarks kelvin_batch_speed kelvin_decode_speed
 	@build/kelvin_benchmarks
+	@if [ -n "$$KELVIN_DATA" ]; then benchmarks/batch_speed.py build "$$KELVIN_DATA"; fi
+	@if [ -n "$$KELVIN_DATA" ]; then benchmarks/decode_speed.py build "$$KELVIN_DATA"; fi
 
 install: build  ## install under PREFIX (/usr/local), below DESTDIR if given
 	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
@@ -72,5 +73,7 @@ needs-build:
 	@scripts/install-dependencies build
 needs-test:
 	@scripts/install-dependencies build test
+needs-bench:
+	@scripts/install-dependencies build test bench
 needs-lint:
 	@scripts/install-dependencies build test lint

@@ -28,6 +28,58 @@ std::vector<int64_t> permutation(uint64_t seed, int64_t count) {
   return order;
 }
 
+// The bytes of one image, wherever its channels lie.
+struct ByteImage {
+  const uint8_t* bytes = nullptr;
+  int64_t channel_stride = 0;
+  int64_t row_stride = 0;
+  int64_t pixel_stride = 0;
+};
+
+// One image: window, mirror, convert, normalise and turn planes into channels-last in one pass.
+// What the window shows beyond the image is black, as if it had been padded before normalising.
+template <int64_t kChannels, class Element, class Table>
+void show(const ByteImage& image, const View& view, const ImageShape& shape, const Table& table,
+          Element* to) {
+  const int64_t width = shape.width;
+  const int64_t begin = std::clamp<int64_t>(-view.shift_x, 0, width);
+  const int64_t end = std::clamp<int64_t>(width - view.shift_x, 0, width);
+  const auto blacken = [&](Element* row, int64_t from, int64_t until) {
+    for (int64_t x = from; x < until; ++x) {
+      for (int64_t c = 0; c < kChannels; ++c) row[x * kChannels + c] = table[c][0];
+    }
+  };
+  for (int64_t y = 0; y < shape.height; ++y) {
+    auto* row = to + y * width * kChannels;
+    const int64_t source_y = y + view.shift_y;
+    if (source_y < 0 || source_y >= shape.height) {
+      blacken(row, 0, width);
+      continue;
+    }
+    const auto* source = image.bytes + source_y * image.row_stride;
+    const int64_t step = view.is_flipped ? -image.pixel_stride : image.pixel_stride;
+    // A mirrored window is the mirror image of the window: the crop is drawn before the flip.
+    const int64_t from = view.is_flipped ? width - end : begin;
+    const int64_t until = view.is_flipped ? width - begin : end;
+    const int64_t first = (view.is_flipped ? end - 1 : begin) + view.shift_x;
+    blacken(row, 0, from);
+    for (int64_t x = from, at = first * image.pixel_stride; x < until; ++x, at += step) {
+      for (int64_t c = 0; c < kChannels; ++c) {
+        row[x * kChannels + c] = table[c][source[at + c * image.channel_stride]];
+      }
+    }
+    blacken(row, until, width);
+  }
+}
+
+template <class Element, class Table>
+void show_any(const ByteImage& image, const View& view, const ImageShape& shape, const Table& table,
+              Element* to) {
+  if (shape.channels == 1) show<1>(image, view, shape, table, to);
+  if (shape.channels == 2) show<2>(image, view, shape, table, to);
+  if (shape.channels == 3) show<3>(image, view, shape, table, to);
+}
+
 }  // namespace
 
 std::vector<int64_t> epoch_order(uint64_t seed, int64_t epoch, int64_t samples) {
@@ -41,48 +93,90 @@ std::vector<int64_t> fixed_sample(uint64_t seed, int64_t count, int64_t samples)
   return order;
 }
 
-BatchMaker::BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& deviation) {
+BatchMaker::BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& deviation,
+                       const BatchOptions& options)
+    : options_(options) {
+  check(options.type == torch::kFloat32 || options.type == torch::kBFloat16,
+        "BatchMaker: batches are float32 or bfloat16, not ", c10::toString(options.type));
   for (size_t channel = 0; channel < 3; ++channel) {
     check(deviation.at(channel) > 0, "BatchMaker: deviation must be above 0, got ",
           deviation.at(channel));
-    scale_.at(channel) = static_cast<float>(1 / (255 * deviation.at(channel)));
-    shift_.at(channel) = static_cast<float>(-mean.at(channel) / deviation.at(channel));
+    const auto scale = static_cast<float>(1 / (255 * deviation.at(channel)));
+    const auto shift = static_cast<float>(-mean.at(channel) / deviation.at(channel));
+    for (size_t byte = 0; byte < 256; ++byte) {
+      const float value = static_cast<float>(byte) * scale + shift;
+      floats_.at(channel).at(byte) = value;
+      bfloats_.at(channel).at(byte) = value;
+    }
   }
 }
 
-Batch BatchMaker::make(const Images& images, const std::vector<int64_t>& indices) const {
+template <class Element>
+void BatchMaker::fill(const Table<Element>& table, const Images& images,
+                      const std::vector<int64_t>& indices, int64_t epoch, Element* batch) const {
+  const auto shape = images.shape();
+  const auto area = shape.height * shape.width;
+  const auto image_size = shape.channels * area;
+  const auto one = [&](int64_t i, std::vector<uint8_t>& decoded) {
+    const auto index = indices[static_cast<size_t>(i)];
+    auto stream = view_stream(options_.seed, epoch, index);
+    const auto view = draw_view(options_.augmentation, stream);
+    if (!images.files) {
+      const ByteImage image{.bytes = images.pixels.data_ptr<uint8_t>() + index * image_size,
+                            .channel_stride = area,
+                            .row_stride = shape.width,
+                            .pixel_stride = 1};
+      show_any(image, view, shape, table, batch + i * image_size);
+      return;
+    }
+    decoded.resize(static_cast<size_t>(image_size));
+    if (options_.augmentation == Augmentation::resized_crop_flip) {
+      images.files->decode_random(index, stream, decoded);
+    } else {
+      images.files->decode_middle(index, decoded);
+    }
+    const ByteImage image{.bytes = decoded.data(),
+                          .channel_stride = 1,
+                          .row_stride = shape.width * shape.channels,
+                          .pixel_stride = shape.channels};
+    show_any(image, view, shape, table, batch + i * image_size);
+  };
+  const auto some = [&](int64_t begin, int64_t end) {
+    std::vector<uint8_t> decoded;
+    for (int64_t i = begin; i < end; ++i) one(i, decoded);
+  };
   const auto count = static_cast<int64_t>(indices.size());
-  const auto channels = images.pixels.size(1);
-  const auto area = images.pixels.size(2) * images.pixels.size(3);
+  if (images.files || options_.on_all_cores) {
+    at::parallel_for(0, count, images.files ? 1 : 16, some);
+  } else {
+    some(0, count);
+  }
+}
+
+Batch BatchMaker::make(const Images& images, const std::vector<int64_t>& indices,
+                       int64_t epoch) const {
+  const auto count = static_cast<int64_t>(indices.size());
   const auto [least, most] = std::minmax_element(indices.begin(), indices.end());
   check(!indices.empty() && *least >= 0 && *most < images.size(),
         "BatchMaker: indices must be in [0, ", images.size(), ") and at least one");
-  check(channels <= 3, "BatchMaker: images must have at most 3 channels, got ", channels);
+  const auto shape = images.shape();
+  check(shape.channels <= 3, "BatchMaker: images must have at most 3 channels, got ",
+        shape.channels);
+  check(images.files || options_.augmentation != Augmentation::resized_crop_flip,
+        "data.augment: resized-crop-flip is for images on disk; for images in memory there is "
+        "crop-flip");
   auto batch = torch::empty(
-      {count, channels, images.pixels.size(2), images.pixels.size(3)},
-      torch::TensorOptions(torch::kFloat32).memory_format(torch::MemoryFormat::ChannelsLast));
+      {count, shape.channels, shape.height, shape.width},
+      torch::TensorOptions(options_.type).memory_format(torch::MemoryFormat::ChannelsLast));
+  if (options_.type == torch::kBFloat16) {
+    fill(bfloats_, images, indices, epoch, batch.data_ptr<c10::BFloat16>());
+  } else {
+    fill(floats_, images, indices, epoch, batch.data_ptr<float>());
+  }
   auto labels = torch::empty({count}, torch::kInt64);
-  const auto* pixels = images.pixels.data_ptr<uint8_t>();
   const auto* all_labels = images.labels.data_ptr<int64_t>();
-  auto* floats = batch.data_ptr<float>();
-  auto* batch_labels = labels.data_ptr<int64_t>();
-
-  // One pass: gather, convert, normalise and turn planes into channels-last.
-  at::parallel_for(0, count, /*grain_size=*/16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto* image = pixels + indices[static_cast<size_t>(i)] * channels * area;
-      auto* to = floats + i * channels * area;
-      for (int64_t channel = 0; channel < channels; ++channel) {
-        const float scale = scale_[static_cast<size_t>(channel)];
-        const float shift = shift_[static_cast<size_t>(channel)];
-        for (int64_t pixel = 0; pixel < area; ++pixel) {
-          to[pixel * channels + channel] =
-              static_cast<float>(image[channel * area + pixel]) * scale + shift;
-        }
-      }
-      batch_labels[i] = all_labels[indices[static_cast<size_t>(i)]];
-    }
-  });
+  std::transform(indices.begin(), indices.end(), labels.data_ptr<int64_t>(),
+                 [&](int64_t index) { return all_labels[index]; });
   return {.images = batch, .labels = labels};
 }
 

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "kelvin/data/augmentation.h"
 #include "kelvin/data/dataset.h"
 
 namespace kelvin {
 
 struct Batch {
-  torch::Tensor images;  // float [samples, channels, height, width], normalised, channels-last
+  torch::Tensor images;  // [samples, channels, height, width], normalised, channels-last
   torch::Tensor labels;  // int64 [samples]
 };
 
@@ -22,16 +23,34 @@ std::vector<int64_t> epoch_order(uint64_t seed, int64_t epoch, int64_t samples);
 // `count` distinct indices below `samples`, ascending, chosen by `seed`; all of them if fewer.
 std::vector<int64_t> fixed_sample(uint64_t seed, int64_t count, int64_t samples);
 
-// Turns the images at `indices` into a normalised batch.
+struct BatchOptions {
+  Augmentation augmentation = Augmentation::none;
+  uint64_t seed = 0;                         // of the augmentation
+  torch::ScalarType type = torch::kFloat32;  // or bfloat16
+  bool on_all_cores = true;  // for images in memory; files are always decoded on all of them
+};
+
+// Turns the images at `indices` into a normalised batch, in one pass over their bytes.  What an
+// image becomes depends on (seed, epoch, index) alone.
 class BatchMaker {
  public:
-  BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& deviation);
+  BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& deviation,
+             const BatchOptions& options = {});
 
-  Batch make(const Images& images, const std::vector<int64_t>& indices) const;
+  Batch make(const Images& images, const std::vector<int64_t>& indices, int64_t epoch = 0) const;
 
  private:
-  std::array<float, 3> scale_;
-  std::array<float, 3> shift_;
+  // What each byte of each channel becomes.
+  template <class Element>
+  using Table = std::array<std::array<Element, 256>, 3>;
+
+  template <class Element>
+  void fill(const Table<Element>& table, const Images& images, const std::vector<int64_t>& indices,
+            int64_t epoch, Element* batch) const;
+
+  BatchOptions options_;
+  Table<float> floats_ = {};
+  Table<c10::BFloat16> bfloats_ = {};
 };
 
 }  // namespace kelvin

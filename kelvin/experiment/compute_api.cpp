@@ -10,6 +10,7 @@
 #include "kelvin/experiment/measure_dump.h"
 #include "kelvin/experiment/run.h"
 #include "kelvin/experiment/run_settings.h"
+#include "kelvin/experiment/sample_images.h"
 
 namespace kelvin {
 namespace {
@@ -18,10 +19,14 @@ using Json = nlohmann::ordered_json;
 
 Config resolve(const Config& config) { return RunSettings::from(config).resolved; }
 
-Json plan(const Config& resolved) {
+Json plan(const Config& resolved, const RunContext& context) {
   torch::NoGradGuard no_grad;
   const auto settings = RunSettings::from(resolved);
-  const auto sample = load_dataset(settings.dataset, {.train_samples = 256, .test_samples = 1});
+  auto request = settings.request;
+  request.train_samples = 256;
+  request.test_samples = 1;
+  request.data_folder = context.data_folder;
+  const auto sample = load_dataset(settings.dataset, request);
   const auto model = settings.build_model(shape_for(sample));
   model->eval();
   const BatchMaker batches(sample.mean, sample.deviation);
@@ -72,7 +77,10 @@ void set_threads(int64_t threads) { at::set_num_threads(static_cast<int>(threads
 
 const ComputeApi kApi = {
     .resolve = [](const Config& config) { return translated([&] { return resolve(config); }); },
-    .plan = [](const Config& resolved) { return translated([&] { return plan(resolved); }); },
+    .plan =
+        [](const Config& resolved, const RunContext& context) {
+          return translated([&] { return plan(resolved, context); });
+        },
     .train =
         [](const Config& resolved, const std::filesystem::path& output, const Json& metadata,
            const RunContext& context) {
@@ -86,6 +94,10 @@ const ComputeApi kApi = {
     .measure_dump =
         [](const std::filesystem::path& npz, const std::vector<std::string>& measures,
            const RunContext&) { return translated([&] { return measure_dump(npz, measures); }); },
+    .sample_images =
+        [](const Config& config, int64_t count, bool of_training, const RunContext& context) {
+          return translated([&] { return sample_images(config, count, of_training, context); });
+        },
     .versions = versions,
     .set_threads = set_threads};
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kelvin/core/reading.h"
+#include "kelvin/formats/raw_images.h"
 #include "kelvin/runs/config.h"
 
 // What a program that must start fast (the tool) can ask of libkelvin after it
@@ -30,6 +31,12 @@ struct RunContext {
   std::function<void(const Progress&)> report_progress = [](const Progress&) {};
   std::function<double()> seconds = [] { return 0.0; };  // monotonic
   std::function<bool()> should_stop = [] { return false; };
+  std::filesystem::path data_folder = {};  // where datasets lie
+};
+
+struct ImageSamples {
+  RawImages images = {};
+  std::vector<std::string> class_names = {};
 };
 
 struct ComputeApi {
@@ -37,7 +44,7 @@ struct ComputeApi {
   Config (*resolve)(const Config& config);
 
   // What a run of a resolved config would cost: parameters, macs_per_image, layers, images, ...
-  nlohmann::ordered_json (*plan)(const Config& resolved);
+  nlohmann::ordered_json (*plan)(const Config& resolved, const RunContext& context);
 
   // One run from data to readings in the new folder `output`.  Stops early, and
   // says so in the folder's status, when the context asks for it.
@@ -53,6 +60,10 @@ struct ComputeApi {
   // `temperature`.
   Readings (*measure_dump)(const std::filesystem::path& npz,
                            const std::vector<std::string>& measures, const RunContext& context);
+
+  // See sample_images.h.
+  ImageSamples (*sample_images)(const Config& config, int64_t count, bool of_training,
+                                const RunContext& context);
 
   // Versions of LibTorch and BLAS, CPU capability in use, threads.
   nlohmann::ordered_json (*versions)();

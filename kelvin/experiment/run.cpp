@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "kelvin/data/fit.h"
 #include "kelvin/experiment/checkpoint.h"
 #include "kelvin/experiment/epoch_metrics.h"
 #include "kelvin/experiment/measure_model.h"
@@ -13,10 +14,40 @@
 namespace kelvin {
 namespace {
 
-std::vector<Dataset> load_foreign(const RunSettings& settings) {
+Dataset load_own(const RunSettings& settings, const RunContext& context) {
+  auto request = settings.request;
+  request.data_folder = context.data_folder;
+  return load_dataset(settings.dataset, request);
+}
+
+struct Data {
+  Dataset own;
   std::vector<Dataset> foreign;
-  for (const auto& name : settings.ood) foreign.push_back(load_dataset(name, settings.request));
+};
+
+// Foreign images come as the network takes them, whatever their size and colours were.
+std::vector<Dataset> load_foreign(const RunSettings& settings, const ImageShape& shape,
+                                  const RunContext& context) {
+  std::vector<Dataset> foreign;
+  for (const auto& name : settings.ood) {
+    DatasetRequest request = settings.request;
+    request.data_folder = context.data_folder;
+    request.classes = settings.ood_classes;
+    request.validation_samples = 0;
+    request.test_on_validation = false;
+    request.image_size = shape.height;
+    auto dataset = load_dataset(name, request);
+    dataset.train = fit_to(dataset.train, shape);
+    dataset.test = fit_to(dataset.test, shape);
+    foreign.push_back(std::move(dataset));
+  }
   return foreign;
+}
+
+Data load_data(const RunSettings& settings, const RunContext& context) {
+  auto own = load_own(settings, context);
+  auto foreign = load_foreign(settings, own.test.shape(), context);
+  return {.own = std::move(own), .foreign = std::move(foreign)};
 }
 
 void keep(const RunFolder& folder, const Measured& measured) {
@@ -25,9 +56,9 @@ void keep(const RunFolder& folder, const Measured& measured) {
 }
 
 // The pipeline: data, model, train, representations, measures, result.
-RunStatus execute(const RunSettings& settings, const RunFolder& folder, const RunContext& context) {
-  const auto dataset = load_dataset(settings.dataset, settings.request);
-  const auto foreign = load_foreign(settings);
+RunStatus execute(const RunSettings& settings, const Data& data, const RunFolder& folder,
+                  const RunContext& context) {
+  const auto& [dataset, foreign] = data;
   const auto model = settings.build_model(shape_for(dataset));
 
   EpochMetrics metrics(dataset, settings, folder, context);
@@ -52,9 +83,10 @@ RunStatus execute(const RunSettings& settings, const RunFolder& folder, const Ru
 void run(const Config& config, const std::filesystem::path& output,
          const nlohmann::ordered_json& metadata, const RunContext& context) {
   const auto settings = RunSettings::from(config);
+  const auto data = load_data(settings, context);  // a dataset that is not there leaves no folder
   const auto folder = RunFolder::create(output, settings.resolved, metadata);
   try {
-    folder.set_status(execute(settings, folder, context));
+    folder.set_status(execute(settings, data, folder, context));
   } catch (...) {
     folder.set_status(RunStatus::failed);
     throw;
@@ -69,8 +101,7 @@ Readings measure_run(const std::filesystem::path& path, const std::vector<std::s
     settings.measure.names = measures;
     settings.measure.detectors.clear();
   }
-  const auto dataset = load_dataset(settings.dataset, settings.request);
-  const auto foreign = load_foreign(settings);
+  const auto [dataset, foreign] = load_data(settings, context);
   const auto model = settings.build_model(shape_for(dataset));
   load_weights(last_weights(path), *model);
   const auto measured = measure_model(*model, dataset, foreign, settings, context);

@@ -32,15 +32,55 @@ void check_sample_count(const std::string& key, int64_t count) {
   check(count >= 0 && count <= kMost, key, ": must be from 0 (all) to ", kMost, ", got ", count);
 }
 
+// Which classes and samples.
+void read_choice(Settings& settings, RunSettings& run) {
+  auto& request = run.request;
+  std::string test_on = "test";
+  int64_t subset_seed = 0;
+  settings.read("classes", request.classes);
+  settings.read("ood_classes", run.ood_classes);
+  settings.read("validation_samples", request.validation_samples);
+  settings.read("test_on", test_on);
+  settings.read("subset_seed", subset_seed);
+  check_sample_count("data.validation_samples", request.validation_samples);
+  check(test_on == "test" || test_on == "validation",
+        "data.test_on: must be test or validation, got '", test_on, "'");
+  request.test_on_validation = test_on == "validation";
+  check(!request.test_on_validation || request.validation_samples > 0,
+        "data.test_on: to test on validation images, set data.validation_samples above 0");
+  check(subset_seed >= 0, "data.subset_seed: must not be below 0, got ", subset_seed);
+  request.subset_seed = static_cast<uint64_t>(subset_seed);
+}
+
+// How pictures become training images.
+void read_pictures(Settings& settings, RunSettings& run) {
+  auto& request = run.request;
+  std::string augmentation = "none";
+  std::string image_root;
+  settings.read("augment", augmentation);
+  settings.read("image_size", request.image_size);
+  settings.read("crop_share", request.crop_share);
+  settings.read("cache_images", request.cache_images);
+  settings.read("image_root", image_root);
+  run.train.augmentation = augmentation_of(augmentation);
+  request.image_root = image_root;
+  check(request.image_size >= 0 && request.image_size <= 4096,
+        "data.image_size: must be from 0 (the dataset's own) to 4096, got ", request.image_size);
+  check(request.crop_share > 0 && request.crop_share <= 1,
+        "data.crop_share: must be in (0, 1], got ", request.crop_share);
+}
+
 void read_data(const Config& config, RunSettings& run) {
   auto settings = config.section("data");
   settings.read("name", run.dataset);
   settings.read("ood", run.ood);
   settings.read("train_samples", run.request.train_samples);
   settings.read("test_samples", run.request.test_samples);
-  datasets().find(run.dataset);
+  read_choice(settings, run);
+  read_pictures(settings, run);
+  find_dataset(run.dataset);
   for (const auto& name : run.ood) {
-    datasets().find(name);
+    find_dataset(name);
     check(name != run.dataset, "data.ood: must differ from data.name, got '", name, "' for both");
   }
   check_sample_count("data.train_samples", run.request.train_samples);
@@ -109,22 +149,23 @@ std::vector<std::string> read_each_measure(const Config& config, RunSettings& ru
   return sections;
 }
 
+ModelShape model_shape(const ImageShape& image, int64_t classes) {
+  return {
+      .channels = image.channels, .height = image.height, .width = image.width, .classes = classes};
+}
+
 void read_model(const Config& config, RunSettings& run) {
   auto settings = config.section("model");
   settings.read("name", run.model);
-  const ModelShape shape{.classes = datasets().find(run.dataset).classes};
-  models().find(run.model).build(shape, settings);
+  const auto facts = dataset_facts(run.dataset, run.request);
+  models().find(run.model).build(model_shape(facts.shape, facts.classes), settings);
   finish(run.resolved, settings);
 }
 
 }  // namespace
 
 ModelShape shape_for(const Dataset& dataset) {
-  const auto& pixels = dataset.train.pixels;
-  return {.channels = pixels.size(1),
-          .height = pixels.size(2),
-          .width = pixels.size(3),
-          .classes = dataset.classes};
+  return model_shape(dataset.test.shape(), dataset.classes);
 }
 
 RunSettings RunSettings::from(const Config& config) {

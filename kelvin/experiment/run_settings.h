@@ -29,6 +29,7 @@ struct RunSettings {
   int64_t seed = 0;
   std::string dataset = "glyphs100";
   std::vector<std::string> ood;
+  std::vector<std::string> ood_classes;  // as DatasetRequest::classes, for each of them
   DatasetRequest request;
   std::string model = "resnet10";
   TrainOptions train;

@@ -7,6 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/data/batch_stream.h"
 #include "kelvin/math/softmax.h"
 #include "kelvin/train/loss.h"
 
@@ -58,7 +59,11 @@ TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& opt
       .warmup_steps = std::llround(options.warmup_epochs *
                                    static_cast<double>(steps_per_epoch(options, samples))),
       .total_steps = total_steps(options, samples)};
-  const BatchMaker batches(dataset.mean, dataset.deviation);
+  check(samples > 0, "train: dataset '", dataset.name, "' has no training images");
+  const BatchMaker batches(dataset.mean, dataset.deviation,
+                           {.augmentation = options.augmentation,
+                            .seed = named_seed(options.seed, "augment"),
+                            .on_all_cores = false});  // the others train the network meanwhile
   const uint64_t order_seed = named_seed(options.seed, "order");
 
   use_channels_last(model);
@@ -71,11 +76,12 @@ TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& opt
   for (auto* observer : observers) observer->before_training(state);
 
   while (state.epoch < options.epochs) {
-    const auto order = epoch_order(order_seed, state.epoch, samples);
+    BatchStream stream(batches, dataset.train, epoch_order(order_seed, state.epoch, samples),
+                       options.batch_size, state.epoch);
     double loss_sum = 0;
-    for (int64_t begin = 0; begin < samples; begin += options.batch_size) {
-      const auto end = std::min(begin + options.batch_size, samples);
-      const auto batch = batches.make(dataset.train, {order.begin() + begin, order.begin() + end});
+    while (auto next = stream.next()) {
+      const auto& batch = *next;
+      const auto images = batch.labels.size(0);
       state.rate = learning_rate(rate, state.step);
       set_rate(optimizer, state.rate);
       optimizer.zero_grad();
@@ -87,9 +93,9 @@ TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& opt
       check(std::isfinite(state.loss), "train: the loss became ", state.loss, " at step ",
             state.step, " (T = ", options.temperature, ", lr = ", state.rate,
             "); try a smaller lr or a longer warm-up");
-      loss_sum += state.loss * static_cast<double>(end - begin);
+      loss_sum += state.loss * static_cast<double>(images);
       ++state.step;
-      state.images += end - begin;
+      state.images += images;
       for (auto* observer : observers) observer->after_step(state);
       if (should_stop()) return TrainOutcome::stopped;
     }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "kelvin/data/batches.h"
+#include "kelvin/data/augmentation.h"
 #include "kelvin/data/dataset.h"
 #include "kelvin/model/model.h"
 #include "kelvin/train/schedule.h"
@@ -21,7 +21,8 @@ struct TrainOptions {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 1e-4;  // coupled: added to the gradient
-  uint64_t seed = 0;           // of the order of the samples
+  Augmentation augmentation = Augmentation::none;
+  uint64_t seed = 0;  // of the order of the samples and of their augmentation
 };
 
 // Where training stands.  The model is in training mode; an observer that

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/errors.h"
+#include "tests/support/tensors.h"
 
 namespace kelvin {
 namespace {
@@ -148,6 +149,109 @@ TEST(BatchMaker, RejectsMoreThanThreeChannels) {
   const BatchMaker batches(kZeros, kOnes);
   EXPECT_EQ(error_of([&] { batches.make(random_images(2, 4), {0}); }),
             "BatchMaker: images must have at most 3 channels, got 4");
+}
+
+constexpr std::array kAugmentations = {Augmentation::none, Augmentation::flip, Augmentation::crop,
+                                       Augmentation::crop_flip};
+
+// Step by step with torch: pad with black, take the window, mirror it, normalise.
+torch::Tensor reference(const torch::Tensor& pixels, const View& view) {
+  using torch::indexing::Slice;
+  const auto height = pixels.size(1);
+  const auto width = pixels.size(2);
+  const auto padded = torch::constant_pad_nd(pixels, {4, 4, 4, 4}, 0);
+  auto window = padded.index({Slice(), Slice(4 + view.shift_y, 4 + view.shift_y + height),
+                              Slice(4 + view.shift_x, 4 + view.shift_x + width)});
+  if (view.is_flipped) window = window.flip({2});
+  const auto mean = torch::tensor({0.4, 0.5, 0.6}, torch::kFloat64).view({3, 1, 1});
+  const auto deviation = torch::tensor({0.2, 0.3, 0.4}, torch::kFloat64).view({3, 1, 1});
+  return (window.to(torch::kFloat64) / 255 - mean) / deviation;
+}
+
+TEST(BatchMaker, AugmentsAsPaddingCroppingAndFlippingOneAfterTheOtherDo) {
+  const auto images = random_images(200);
+  for (const auto augmentation : kAugmentations) {
+    const BatchMaker batches({0.4, 0.5, 0.6}, {0.2, 0.3, 0.4},
+                             {.augmentation = augmentation, .seed = 9});
+    const auto batch = batches.make(images, epoch_order(1, 0, 200), /*epoch=*/3);
+    const auto order = epoch_order(1, 0, 200);
+    for (int64_t i = 0; i < 200; ++i) {
+      const auto index = order[static_cast<size_t>(i)];
+      auto stream = view_stream(9, 3, index);
+      const auto expected = reference(images.pixels[index], draw_view(augmentation, stream));
+      expect_close(batch.images[i], expected, 1e-5);
+    }
+  }
+}
+
+TEST(BatchMaker, ShowsAnImageAlikeInWhateverBatchItIs) {
+  const auto images = random_images(64);
+  const BatchMaker batches(kZeros, kOnes, {.augmentation = Augmentation::crop_flip, .seed = 4});
+  const auto all = batches.make(images, epoch_order(2, 0, 64), 7);
+  const auto order = epoch_order(2, 0, 64);
+  for (size_t i = 0; i < order.size(); i += 9) {
+    const auto alone = batches.make(images, {order[i]}, 7);
+    EXPECT_TRUE(alone.images[0].equal(all.images[static_cast<int64_t>(i)]));
+  }
+  EXPECT_FALSE(batches.make(images, order, 8).images.equal(all.images)) << "another epoch";
+  const BatchMaker other(kZeros, kOnes, {.augmentation = Augmentation::crop_flip, .seed = 5});
+  EXPECT_FALSE(other.make(images, order, 7).images.equal(all.images)) << "another seed";
+}
+
+TEST(BatchMaker, AugmentsAlikeOnOneThreadOnTwoAndWithoutTheOthers) {
+  const auto images = random_images(100);
+  const auto indices = epoch_order(3, 0, 100);
+  BatchOptions options{.augmentation = Augmentation::crop_flip, .seed = 1};
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto one = BatchMaker(kZeros, kOnes, options).make(images, indices, 2);
+  at::set_num_threads(2);
+  const auto two = BatchMaker(kZeros, kOnes, options).make(images, indices, 2);
+  options.on_all_cores = false;
+  const auto alone = BatchMaker(kZeros, kOnes, options).make(images, indices, 2);
+  at::set_num_threads(threads);
+  EXPECT_TRUE(one.images.equal(two.images));
+  EXPECT_TRUE(one.images.equal(alone.images));
+}
+
+TEST(BatchMaker, RoundsToBfloat16AsTorchDoes) {
+  const auto images = random_images(20);
+  const auto indices = epoch_order(3, 0, 20);
+  const std::array<double, 3> mean = {0.4, 0.5, 0.6};
+  const std::array<double, 3> deviation = {0.2, 0.3, 0.4};
+  BatchOptions options{.augmentation = Augmentation::crop_flip, .seed = 1};
+  const auto floats = BatchMaker(mean, deviation, options).make(images, indices);
+  options.type = torch::kBFloat16;
+  const auto halves = BatchMaker(mean, deviation, options).make(images, indices);
+  EXPECT_EQ(halves.images.scalar_type(), torch::kBFloat16);
+  EXPECT_TRUE(halves.images.is_contiguous(torch::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(halves.images.equal(floats.images.to(torch::kBFloat16)));
+}
+
+TEST(BatchMaker, ShowsNothingButBlackWhenTheWindowIsBesideTheImage) {
+  const Images images{.pixels = torch::full({50, 3, 2, 2}, 255, torch::kUInt8),
+                      .labels = torch::zeros({50}, torch::kInt64)};
+  const BatchMaker batches(kZeros, kOnes, {.augmentation = Augmentation::crop_flip});
+  const auto batch = batches.make(images, epoch_order(0, 0, 50));
+  for (int64_t i = 0; i < 50; ++i) {
+    auto stream = view_stream(0, 0, epoch_order(0, 0, 50)[static_cast<size_t>(i)]);
+    const auto view = draw_view(Augmentation::crop_flip, stream);
+    const auto seen = std::max<int64_t>(0, 2 - std::abs(view.shift_x)) *
+                      std::max<int64_t>(0, 2 - std::abs(view.shift_y));
+    EXPECT_EQ(batch.images[i].sum().item<double>(), 3.0 * static_cast<double>(seen));
+  }
+}
+
+TEST(BatchMaker, RejectsOtherTypesThanFloatAndBfloat16) {
+  EXPECT_EQ(error_of([] { BatchMaker(kZeros, kOnes, {.type = torch::kFloat64}); }),
+            "BatchMaker: batches are float32 or bfloat16, not Double");
+}
+
+TEST(BatchMaker, RejectsResizedCropsOfImagesInMemory) {
+  const BatchMaker batches(kZeros, kOnes, {.augmentation = Augmentation::resized_crop_flip});
+  EXPECT_EQ(error_of([&] { batches.make(random_images(2), {0}); }),
+            "data.augment: resized-crop-flip is for images on disk; for images in memory there is "
+            "crop-flip");
 }
 
 }  // namespace

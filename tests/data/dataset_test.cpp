@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tests/support/errors.h"
 
@@ -75,6 +77,114 @@ TEST(Dataset, HandsTheRequestToItsEntry) {
   EXPECT_EQ(seen.test_samples, 5);
 }
 
+// A dataset of 4 classes whose class 0 has 40 training images, class 1 30, class 2 20, class 3 10;
+// each image is filled with its index.
+std::string uneven_dataset() {
+  const auto name = next_name();
+  datasets().add(
+      name,
+      {.summary = "", .reference = "", .classes = 4, .load = [](const DatasetRequest&) {
+         Dataset dataset;
+         dataset.class_names = {"ant", "bee", "cat", "dog"};
+         const auto counts = torch::tensor({40, 30, 20, 10}, torch::kInt64);
+         const auto labels = torch::arange(4, torch::kInt64).repeat_interleave(counts);
+         const auto numbers = torch::arange(100, torch::kUInt8).view({-1, 1, 1, 1});
+         dataset.train = {.pixels = numbers.expand({100, 3, 4, 4}).contiguous(), .labels = labels};
+         dataset.test = dataset.train;
+         return dataset;
+       }});
+  return name;
+}
+
+std::vector<int64_t> class_counts(const Images& images, int64_t classes) {
+  const auto counts = torch::bincount(images.labels, {}, classes);
+  return {counts.data_ptr<int64_t>(), counts.data_ptr<int64_t>() + counts.numel()};
+}
+
+std::set<int64_t> numbers_of(const Images& images) {
+  std::set<int64_t> numbers;
+  for (int64_t i = 0; i < images.size(); ++i) {
+    numbers.insert(images.pixels[i][0][0][0].item<int64_t>());
+  }
+  return numbers;
+}
+
+using Counts = std::vector<int64_t>;
+
+TEST(Dataset, TakesAsManySamplesOfEachClassAsItCan) {
+  const auto name = uneven_dataset();
+  const auto dataset = load_dataset(name, {.train_samples = 20, .test_samples = 60});
+  EXPECT_EQ(class_counts(dataset.train, 4), (Counts{5, 5, 5, 5}));
+  // Ten of the smallest class are all that there are; the others share the rest.
+  EXPECT_EQ(class_counts(dataset.test, 4), (Counts{17, 17, 16, 10}));
+}
+
+TEST(Dataset, TakesTheSameSamplesForTheSameSubsetSeed) {
+  const auto name = uneven_dataset();
+  const auto sample = [&](uint64_t seed) {
+    return numbers_of(load_dataset(name, {.train_samples = 20, .subset_seed = seed}).train);
+  };
+  EXPECT_EQ(sample(1), sample(1));
+  EXPECT_NE(sample(1), sample(2));
+}
+
+TEST(Dataset, KeepsTheClassesThatAreNamedInThatOrder) {
+  const auto name = uneven_dataset();
+  const auto dataset = load_dataset(name, {.classes = {"dog", "bee"}});
+  EXPECT_EQ(dataset.classes, 2);
+  EXPECT_EQ(dataset.class_names, (std::vector<std::string>{"dog", "bee"}));
+  EXPECT_EQ(class_counts(dataset.train, 2), (Counts{10, 30}));
+  EXPECT_EQ(dataset.train.labels[0].item<int64_t>(), 1) << "a bee";
+  EXPECT_EQ(dataset_facts(name, {.classes = {"dog", "bee"}}).classes, 2);
+}
+
+TEST(Dataset, KeepsTheFirstClassesIfTheirNumberIsGiven) {
+  const auto name = uneven_dataset();
+  const auto dataset = load_dataset(name, {.classes = {"3"}});
+  EXPECT_EQ(dataset.classes, 3);
+  EXPECT_EQ(class_counts(dataset.test, 3), (Counts{40, 30, 20}));
+  EXPECT_EQ(dataset_facts(name, {.classes = {"3"}}).classes, 3);
+}
+
+TEST(Dataset, HoldsOutValidationImagesThatTrainingNeverSees) {
+  const auto name = uneven_dataset();
+  const auto dataset =
+      load_dataset(name, {.train_samples = 30, .validation_samples = 20, .subset_seed = 3});
+  EXPECT_EQ(dataset.train.size(), 30);
+  EXPECT_EQ(class_counts(dataset.validation, 4), (Counts{5, 5, 5, 5}));
+  EXPECT_EQ(dataset.test.size(), 100);
+  const auto held_out = numbers_of(dataset.validation);
+  for (const auto number : numbers_of(dataset.train)) EXPECT_FALSE(held_out.contains(number));
+}
+
+TEST(Dataset, TestsOnValidationImagesOnRequest) {
+  const auto name = uneven_dataset();
+  const auto dataset = load_dataset(name, {.validation_samples = 20, .test_on_validation = true});
+  EXPECT_EQ(numbers_of(dataset.test), numbers_of(dataset.validation));
+  EXPECT_EQ(error_of([&] { load_dataset(name, {.test_on_validation = true}); }),
+            "dataset '" + name +
+                "': to test on validation images, hold some out (data.validation_samples)");
+}
+
+TEST(Dataset, ChoosesClassesOfDrawnImagesBeforeItCountsThem) {
+  const auto dataset =
+      load_dataset("glyphs10", {.train_samples = 30, .test_samples = 12, .classes = {"3"}});
+  EXPECT_EQ(class_counts(dataset.train, 3), (Counts{10, 10, 10}));
+  EXPECT_EQ(class_counts(dataset.test, 3), (Counts{4, 4, 4}));
+}
+
+TEST(Dataset, ResamplesImagesInMemoryToTheWantedSize) {
+  const auto name = uneven_dataset();
+  const auto dataset = load_dataset(name, {.train_samples = 8, .image_size = 6});
+  EXPECT_EQ(dataset.train.shape(), (ImageShape{.channels = 3, .height = 6, .width = 6}));
+  EXPECT_EQ(dataset_facts(name, {.image_size = 6}).shape.height, 6);
+}
+
+TEST(Dataset, NamesClassesByNumberIfTheyHaveNoNames) {
+  const auto name = dataset_spoilt_by([](Dataset&) {});
+  EXPECT_EQ(load_dataset(name, {}).class_names, (std::vector<std::string>{"0", "1", "2"}));
+}
+
 TEST(Dataset, UnknownNameNamesTheNearest) {
   const auto message = error_of([] { load_dataset("glyphs1000", {}); });
   EXPECT_TRUE(message.starts_with("no dataset named 'glyphs1000'; did you mean 'glyphs100'?"))
@@ -87,6 +197,14 @@ TEST(Dataset, RejectsNegativeSampleCounts) {
             "dataset 'glyphs10': sample counts must not be below 0, got -1 and 4");
   EXPECT_EQ(error_of([] { load_dataset("glyphs10", {.train_samples = 4, .test_samples = -7}); }),
             "dataset 'glyphs10': sample counts must not be below 0, got 4 and -7");
+}
+
+TEST(Dataset, RejectsMoreValidationImagesThanThereAre) {
+  const auto name = uneven_dataset();
+  EXPECT_EQ(error_of([&] { load_dataset(name, {.validation_samples = 100}); }),
+            "data.validation_samples: must be below the 100 training images, got 100");
+  EXPECT_EQ(error_of([&] { load_dataset(name, {.validation_samples = -1}); }),
+            "dataset '" + name + "': validation samples must not be below 0, got -1");
 }
 
 TEST(Dataset, RejectsPixelsThatAreNotBytes) {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kelvin/data/hash_stream.h"
+#include "kelvin/formats/image_file.h"
+#include "kelvin/formats/resize.h"
+
+namespace kelvin {
+
+// How training images are varied; images are measured as they are.
+enum class Augmentation {
+  none,
+  flip,               // left to right, every second time
+  crop,               // padded with 4 black pixels on each side, then a random window
+  crop_flip,          // both: the usual recipe for CIFAR
+  resized_crop_flip,  // a random part of the picture, resized: the usual recipe for ImageNet
+};
+
+// "none", "flip", "crop", "crop-flip", "resized-crop-flip"; anything else is an Error.
+Augmentation augmentation_of(const std::string& name);
+
+// How an image is shown once.
+struct View {
+  int64_t shift_x = 0;  // of the window against the image, in pixels
+  int64_t shift_y = 0;
+  bool is_flipped = false;
+};
+
+// The random numbers behind one showing of one image: a function of (seed, epoch, index) alone.
+HashStream view_stream(uint64_t seed, int64_t epoch, int64_t index);
+
+View draw_view(Augmentation augmentation, HashStream& stream);
+
+// The part of a picture that torchvision's RandomResizedCrop takes: 8 to 100 % of the area, sides
+// in a ratio of 3:4 to 4:3.
+Box draw_box(const PictureSize& size, HashStream& stream);
+
+}  // namespace kelvin
