@@ -87,11 +87,16 @@ TEST(ScanImageFolder, GivesTheOrderOfTorchvision) {
   for (size_t i = 0; i < files.paths.size(); ++i) {
     ours << files.paths[i].string() << ' ' << files.labels[i] << '\n';
   }
-  EXPECT_EQ(ours.str(),
-            python_output("import sys\n"
-                          "from torchvision.datasets.folder import ImageFolder\n"
-                          "for path, label in ImageFolder(sys.argv[1]).samples: print(path, label)",
-                          {folder.path().string()}));
+  // What torchvision.datasets.folder.make_dataset does.
+  EXPECT_EQ(
+      ours.str(),
+      python_output("import os, sys\n"
+                    "classes = sorted(e.name for e in os.scandir(sys.argv[1]) if e.is_dir())\n"
+                    "for label, name in enumerate(classes):\n"
+                    "  top = os.path.join(sys.argv[1], name)\n"
+                    "  for root, _, files in sorted(os.walk(top, followlinks=True)):\n"
+                    "    for file in sorted(files): print(os.path.join(root, file), label)",
+                    {folder.path().string()}));
 }
 
 TEST(ScanImageFolder, FollowsLinksToFilesAndFolders) {
