@@ -89,7 +89,7 @@ class PngDecoder {
     if (setjmp(jump_) == 0) {  // NOLINT(bugprone-*): see above
       step(*this);
     } else {
-      check(false, where_, ": a PNG that cannot be decoded: ", message_.data(), ", before byte ",
+      check(false, where_, ": a PNG that cannot be decoded: ", message_.data(), ", after byte ",
             read_, " of ", bytes_.size());
     }
   }

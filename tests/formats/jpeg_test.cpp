@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "kelvin/formats/resize.h"
 #include "tests/support/errors.h"
+#include "tests/support/mutations.h"
 #include "tests/support/pictures.h"
 
 namespace kelvin {
@@ -40,6 +42,20 @@ keep_with_pixels('comment.jpg', plain[:2] + b'\xff\xfe\x00\x06text' + plain[2:])
 keep_with_pixels('more_behind.jpg', plain + b'anything' * 20)
 end = plain.rindex(b'\xff\xd9')
 keep_with_pixels('extraneous.jpg', plain[:end] + b'\x00\x01\x02' + plain[end:])
+
+# One grey block whose coefficients are sent one by one and bit by bit, all of them zero.
+def segment(code, content): return bytes([255, code]) + struct.pack('>H', len(content) + 2) + content
+def with_scans(count):
+    table = bytes([1] + [0] * 15 + [0])
+    file = b'\xff\xd8' + segment(0xdb, b'\0' + bytes([1] * 64))
+    file += segment(0xc2, bytes([8, 0, 8, 0, 8, 1, 1, 0x11, 0]))
+    file += segment(0xc4, b'\0' + table + b'\x10' + table)
+    scans = [(0, 0)] + [(k, (0 if bit == 13 else bit + 1) << 4 | bit)
+                        for k in range(1, 64) for bit in range(13, -1, -1)]
+    for k, bits in scans[:count]: file += segment(0xda, bytes([1, 1, 0, k, k, bits])) + b'\x7f'
+    return file + b'\xff\xd9'
+keep_with_pixels('500_scans.jpg', with_scans(500))
+keep_with_pixels('501_scans.jpg', with_scans(501))
 )";
 
 const PillowSamples& samples() {
@@ -79,8 +95,9 @@ std::string refusal_of(const std::vector<uint8_t>& bytes) {
 }
 
 TEST(DecodeJpeg, GivesThePixelsOfPillow) {
-  EXPECT_EQ(samples().size(), 6U * 3 * 3 * 2 + 10);
+  EXPECT_EQ(samples().size(), 6U * 3 * 3 * 2 + 12);
   for (const auto& [name, sample] : samples()) {
+    if (name == "501_scans.jpg") continue;
     expect_same_picture(decode_jpeg(sample.file, name), sample.decoded, name);
   }
 }
@@ -108,16 +125,17 @@ TEST(DecodeJpeg, ShrinksByNoMoreThanItMay) {
     EXPECT_LE(375 / shrink, picture.height) << shrink;
     EXPECT_EQ(picture.rgb.size(), static_cast<size_t>(picture.width * picture.height * 3));
   }
-  EXPECT_EQ(decode_jpeg(file_of("large.jpg"), "a.jpg", 1.05).width, 500);
 }
 
-TEST(DecodeJpeg, ShrinksToTheEighthsThatAreFast) {
+TEST(DecodeJpeg, ShrinksByHalves) {
   const auto width = [](double shrink) {
     return decode_jpeg(file_of("large.jpg"), "a.jpg", shrink).width;
   };
   EXPECT_EQ(width(1.99), 500);
   EXPECT_EQ(width(2), 250);
+  EXPECT_EQ(width(3.99), 250);
   EXPECT_EQ(width(4), 125);
+  EXPECT_EQ(width(8), 63);
   EXPECT_EQ(width(100), 63);
 }
 
@@ -141,7 +159,7 @@ double difference_after_shrinking(const PillowSample& sample, double shrink) {
 
 TEST(DecodeJpeg, LooksTheSameWhenItShrinks) {
   EXPECT_EQ(difference_after_shrinking(samples().at("large.jpg"), 1), 0);
-  for (const double shrink : {1.4, 2.0, 4.0}) {
+  for (const double shrink : {2.0, 4.0}) {
     EXPECT_LT(difference_after_shrinking(samples().at("large.jpg"), shrink), 3.5) << shrink;
   }
 }
@@ -170,10 +188,14 @@ TEST(DecodeJpeg, RefusesAFileCutOffAtAnyByte) {
 }
 
 TEST(DecodeJpeg, SaysWhereTheDataEnd) {
-  const auto& bytes = file_of("large.jpg");
-  EXPECT_EQ(refusal_of(front(bytes, 5000)),
-            "a.jpg: a JPEG that cannot be decoded: Premature end of JPEG file, before byte 5000 of "
-            "5000");
+  const auto message = refusal_of(front(file_of("large.jpg"), 5000));
+  const std::string before =
+      "a.jpg: a JPEG that cannot be decoded: Premature end of JPEG file, after byte ";
+  ASSERT_EQ(message.find(before), 0U) << message;
+  EXPECT_EQ(message.substr(message.find(" of 5000")), " of 5000");
+  const auto place = std::stoi(message.substr(before.size()));
+  EXPECT_GT(place, 4800);
+  EXPECT_LE(place, 5000);
 }
 
 TEST(DecodeJpeg, RefusesAScanThatEndsTooEarly) {
@@ -183,7 +205,7 @@ TEST(DecodeJpeg, RefusesAScanThatEndsTooEarly) {
   const auto message = refusal_of(short_scan);
   EXPECT_EQ(
       message.find("a.jpg: a JPEG that cannot be decoded: Corrupt JPEG data: premature end of "
-                   "data segment, before byte "),
+                   "data segment, after byte "),
       0U)
       << message;
 }
@@ -195,11 +217,11 @@ TEST(DecodeJpeg, RefusesMarkersThatAreCut) {
   long_comment[4] = 0xff;
   long_comment[5] = 0xff;
   EXPECT_NE(refusal_of(long_comment), "");
-  auto no_length = bytes;
-  no_length[4] = 0;
-  no_length[5] = 1;
-  EXPECT_EQ(refusal_of(no_length).find("a.jpg: a JPEG that cannot be decoded: Bogus marker length"),
-            0U);
+  auto short_frame = bytes;
+  short_frame[position_of(bytes, kBaseline) + 3] = 9;
+  EXPECT_EQ(
+      refusal_of(short_frame).find("a.jpg: a JPEG that cannot be decoded: Bogus marker length"),
+      0U);
 }
 
 TEST(DecodeJpeg, RefusesKindsItDoesNotKnow) {
@@ -239,28 +261,18 @@ TEST(DecodeJpeg, RefusesAbsurdSizesBeforeItReservesThem) {
 }
 
 TEST(DecodeJpeg, RefusesScansWithoutEnd) {
-  const auto& bytes = file_of("64x48_2_75_True.jpg");
-  const auto last = [&] {  // the last scan, to be repeated
-    size_t at = 0;
-    for (size_t i = 0; i + 1 < bytes.size(); ++i) {
-      if (bytes[i] == 0xff && bytes[i + 1] == kScan) at = i;
-    }
-    return at;
-  }();
-  // Three bytes of a spectral selection that was sent before: each refines the same bits again.
-  auto many = front(bytes, last);
-  for (int scan = 0; scan < 600; ++scan)
-    many.insert(many.end(), bytes.begin() + static_cast<std::ptrdiff_t>(last), bytes.end() - 2);
-  many.insert(many.end(), {0xff, 0xd9});
-  EXPECT_NE(refusal_of(many), "");
+  EXPECT_EQ(refusal_of(file_of("501_scans.jpg")),
+            "a.jpg: a JPEG may have up to 500 scans, has more");
 }
 
 TEST(DecodeJpeg, SurvivesAnyDamage) {
-  unsigned seed = 0;
+  uint32_t seed = 0;
   for (const char* name : {"17x1_2_75_False.jpg", "61x45_2_75_True.jpg", "61x45_1_75_False.jpg",
-                           "cmyk.jpg", "ycck.jpg", "grey_progressive.jpg"}) {
-    expect_survival(file_of(name), 250, ++seed, [](const auto& bytes) {
-      return decode_jpeg(bytes, "a.jpg", bytes.size() % 3 == 0 ? 1 : 2.5);
+                           "cmyk.jpg", "ycck.jpg", "grey_progressive.jpg", "500_scans.jpg"}) {
+    const auto& file = file_of(name);
+    expect_values_or_errors({file.begin(), file.end()}, 250, ++seed, [](const std::string& bytes) {
+      const auto picture = decode_jpeg(as_bytes(bytes), "a.jpg", bytes.size() % 3 == 0 ? 1 : 2.5);
+      EXPECT_EQ(picture.rgb.size(), static_cast<size_t>(picture.width * picture.height * 3));
     });
   }
 }

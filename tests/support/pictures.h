@@ -3,16 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <random>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "kelvin/core/check.h"
 #include "kelvin/formats/picture.h"
 #include "tests/support/command.h"
 #include "tests/support/python.h"
@@ -80,52 +76,6 @@ inline void expect_same_picture(const Picture& actual, const Picture& expected,
   size_t different = 0;
   for (size_t i = 0; i < actual.rgb.size(); ++i) different += actual.rgb[i] != expected.rgb[i];
   EXPECT_EQ(different, 0U) << name << ": bytes that differ of " << actual.rgb.size();
-}
-
-// More of them can be asked for by KELVIN_FUZZ_ROUNDS, a factor.
-inline int fuzz_rounds(int rounds) {
-  const char* factor = std::getenv("KELVIN_FUZZ_ROUNDS");
-  return rounds * (factor == nullptr ? 1 : std::max(std::atoi(factor), 1));
-}
-
-// Decodes damaged copies of `file`: each must give a picture or an Error of one line.
-template <class Decode>
-void expect_survival(const std::vector<uint8_t>& file, int rounds, unsigned seed,
-                     const Decode& decode) {
-  std::mt19937 random(seed);
-  for (int round = 0; round < fuzz_rounds(rounds); ++round) {
-    auto damaged = file;
-    const auto changes = 1 + random() % 4;
-    for (unsigned change = 0; change < changes && !damaged.empty(); ++change) {
-      const auto at = random() % damaged.size();
-      const auto length = std::min<size_t>(1 + random() % 40, damaged.size() - at);
-      const auto begin = damaged.begin() + static_cast<std::ptrdiff_t>(at);
-      switch (random() % 5) {
-        case 0:
-          *begin = static_cast<uint8_t>(random());
-          break;
-        case 1:
-          *begin = static_cast<uint8_t>(*begin ^ (1U << random() % 8));
-          break;
-        case 2:
-          damaged.erase(begin, begin + static_cast<std::ptrdiff_t>(length));
-          break;
-        case 3: {
-          const std::vector<uint8_t> copy(begin, begin + static_cast<std::ptrdiff_t>(length));
-          damaged.insert(begin, copy.begin(), copy.end());
-          break;
-        }
-        default:
-          *begin = random() % 2 == 0 ? 0xff : 0x00;
-      }
-    }
-    try {
-      const Picture picture = decode(damaged);
-      EXPECT_EQ(picture.rgb.size(), static_cast<size_t>(picture.width * picture.height * 3));
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    }
-  }
 }
 
 }  // namespace kelvin
