@@ -1,8 +1,10 @@
-// Assembles batches of CIFAR-10 with crop and flip on one thread; benchmarks/batch_speed.py runs it.
+// Assembles batches of CIFAR-10 with crop and flip on one thread; benchmarks/batch_speed.py runs
+// it.
 //   kelvin_batch_speed DATA speed EPOCHS    prints images per second
 //   kelvin_batch_speed DATA dump FILE.npz   writes a batch and how each image was shown
 
 #include <ATen/Parallel.h>
+#include <malloc.h>
 #include <torch/torch.h>
 
 #include <chrono>
@@ -59,11 +61,12 @@ int main(int count, char** arguments) {
     return 2;
   }
   at::set_num_threads(1);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the tool does: memory is kept between batches
+  mallopt(M_TRIM_THRESHOLD, 32 << 20);
   const auto dataset = kelvin::load_dataset("cifar10", {.data_folder = arguments[1]});
-  const kelvin::BatchMaker batches(dataset.mean, dataset.deviation,
-                                   {.augmentation = kelvin::Augmentation::crop_flip,
-                                    .seed = kSeed,
-                                    .on_all_cores = false});
+  const kelvin::BatchMaker batches(
+      dataset.mean, dataset.deviation,
+      {.augmentation = kelvin::Augmentation::crop_flip, .seed = kSeed, .on_all_cores = false});
   if (std::string(arguments[2]) == "dump") {
     dump(batches, dataset.train, arguments[3]);
   } else {

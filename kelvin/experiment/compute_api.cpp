@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "kelvin/core/check.h"
+#include "kelvin/data/batches.h"
 #include "kelvin/experiment/measure_dump.h"
 #include "kelvin/experiment/run.h"
 #include "kelvin/experiment/run_settings.h"

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "kelvin/core/check.h"
 #include "kelvin/data/fit.h"
 #include "kelvin/experiment/checkpoint.h"
 #include "kelvin/experiment/epoch_metrics.h"
@@ -44,9 +45,22 @@ std::vector<Dataset> load_foreign(const RunSettings& settings, const ImageShape&
   return foreign;
 }
 
+// Said before hours of training rather than after.
+void check_training_splits(const RunSettings& settings, const std::vector<Dataset>& foreign) {
+  for (const auto& name : settings.measure.names) {
+    const auto needs = settings.make_measure(name)->needs();
+    if (!needs.ood || !needs.train_split) continue;
+    for (const auto& dataset : foreign) {
+      check(dataset.train.size() > 0, "dataset '", dataset.name,
+            "' has no training images, which measure '", name, "' needs of foreign data");
+    }
+  }
+}
+
 Data load_data(const RunSettings& settings, const RunContext& context) {
   auto own = load_own(settings, context);
   auto foreign = load_foreign(settings, own.test.shape(), context);
+  check_training_splits(settings, foreign);
   return {.own = std::move(own), .foreign = std::move(foreign)};
 }
 
