@@ -13,10 +13,11 @@
 
 namespace kelvin {
 
+// Bytes of 0 and an md5 of "" mean that nobody has published them: not checked.
 struct KnownFile {
-  std::string path;   // relative to the data folder
-  int64_t bytes = 0;  // of the official file
-  std::string md5;    // of the official file
+  std::string path;      // relative to the data folder
+  int64_t bytes = 0;     // of the official file
+  std::string md5 = {};  // of the official file
 };
 
 // How a layout's files are read.
@@ -27,11 +28,13 @@ struct Layout {
   StoredFormat format = StoredFormat::idx;
   std::string folder;  // relative to the data folder; it is there if the dataset is
   // Images before labels where they are files of their own; an idx file may be there as .gz
-  // instead.
+  // instead, size and md5 are then those of what it holds.  Empty for image folders, whose splits
+  // are the folders `train` and `val` or `test`.
   std::vector<KnownFile> train_files = {};
   std::vector<KnownFile> test_files = {};
-  std::vector<KnownFile> other_files = {};  // names of the classes and the like
-  // Another container (other compression) is as good if counts and statistics are the published.
+  std::vector<KnownFile> other_files = {};  // names of the classes and the like; not needed to read
+  // Another container (other compression, hence another size too) is as good if counts and
+  // statistics are the published.
   bool md5_may_differ = false;
   int64_t label_bytes = 1;     // cifar_binary: before the pixels of each image
   int64_t label_index = 0;     // cifar_binary: which of these bytes is the label
@@ -41,7 +44,7 @@ struct Layout {
 // One download.  A mirror is an http or https address, `npm:NAME@VERSION` or
 // `debian:NAME_VERSION_ARCHITECTURE`, the latter two for packages of these registries.
 struct Download {
-  std::string file_name;  // under which it is kept while it is incomplete
+  std::string file_name;  // under which it is kept while it is incomplete; unique in the table
   int64_t bytes = 0;
   std::string md5;
   std::vector<std::string> mirrors = {};
@@ -57,16 +60,17 @@ struct Route {
 };
 
 struct KnownDataset {
-  std::string name;
-  std::string summary;
-  std::string citation;
-  std::string licence;
+  std::string name = {};
+  std::string summary = {};  // one line
+  std::string citation = {};
+  std::string licence = {};
   int64_t channels = 3;
   int64_t height = 32;
-  int64_t width = 32;
+  int64_t width = 32;  // of image folders: what models are usually given
   std::vector<std::string> class_names = {};
-  std::array<double, 3> mean = {};         // of the training pixels in [0, 1], as published
-  std::array<double, 3> deviation = {};    // per channel, as published
+  // Of the training pixels in [0, 1] per channel, as published; of one channel repeated.
+  std::array<double, 3> mean = {};
+  std::array<double, 3> deviation = {};
   std::vector<int64_t> train_counts = {};  // images of each class; empty: not checked
   std::vector<int64_t> test_counts = {};
   std::vector<Layout> layouts = {};  // looked for in this order
@@ -76,7 +80,7 @@ struct KnownDataset {
   int64_t classes() const { return static_cast<int64_t>(class_names.size()); }
 };
 
-// All of them, by name.
+// All of them, in the order in which they are listed.
 const std::vector<KnownDataset>& known_datasets();
 
 // An Error for an unknown name, with the nearest known one.
