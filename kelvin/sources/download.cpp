@@ -257,6 +257,7 @@ DownloadEnd download(const std::string& address, const std::filesystem::path& ta
   try {
     check(bytes > 0, "must have at least one byte, expected are ", bytes);
     const auto end = fill(file, address, bytes, options);
+    if (end == DownloadEnd::complete) file.sync();
     if (options.progress) options.progress(file.bytes());
     return end;
   } catch (const DiskError&) {

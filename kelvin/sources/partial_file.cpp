@@ -51,4 +51,8 @@ void PartialFile::clear() {
   bytes_ = 0;
 }
 
+void PartialFile::sync() {
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail(path_, errno);
+}
+
 }  // namespace kelvin

@@ -17,6 +17,7 @@ class PartialFile {
 
   void append(std::string_view bytes);
   void clear();
+  void sync();
 
   int64_t bytes() const { return bytes_; }
 

@@ -179,7 +179,7 @@ class Unpacker {
   void reject_missing() const {
     std::vector<std::string> missing;
     for (const auto& [name, member] : wanted_) {
-      if (!written_.contains(name)) missing.push_back(name);
+      if (member.is_required && !written_.contains(name)) missing.push_back(name);
     }
     check(missing.empty(), where_, ": lacks ", join(missing, ", "));
   }
