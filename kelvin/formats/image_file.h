@@ -8,11 +8,6 @@
 
 namespace kelvin {
 
-struct PictureSize {
-  int64_t width = 0;
-  int64_t height = 0;
-};
-
 // JPEG or PNG, told by the first bytes and not by the name: ImageNet holds a PNG called .JPEG.
 // `where` names the file in messages.
 
