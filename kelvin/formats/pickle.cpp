@@ -1,0 +1,267 @@
+#include "kelvin/formats/pickle.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "kelvin/core/check.h"
+#include "kelvin/formats/numpy_pickle.h"
+#include "kelvin/formats/pickle_input.h"
+#include "kelvin/formats/pickle_literals.h"
+
+namespace kelvin {
+namespace {
+
+constexpr int kMostProtocol = 4;
+// CIFAR-100 pushes some 150 000 values; without a limit each byte of a file could claim a hundred.
+constexpr size_t kMostPushes = size_t{1} << 22;
+
+// Python's stack machine, without the opcodes that run code.
+class PickleMachine {
+ public:
+  PickleMachine(std::string_view bytes, const std::string& where) : input_(bytes, where) {}
+
+  Pickle run() {
+    for (auto opcode = input_.opcode(); opcode != '.'; opcode = input_.opcode()) {
+      if (auto literal = pickle_literal(opcode, input_, pickle_)) {
+        push(std::move(*literal));
+      } else if (!on_container(opcode) && !on_stack(opcode) && !on_memo(opcode) &&
+                 !on_object(opcode)) {
+        fail(": opcode ", static_cast<int>(opcode), " is refused: it makes no plain value");
+      }
+    }
+    pickle_.set_root(pop());
+    if (!stack_.empty() || !marks_.empty()) fail(": values are left over at the end");
+    if (input_.left() > 0) fail(": ", input_.left(), " bytes follow the end");
+    return std::move(pickle_);
+  }
+
+ private:
+  // Apart from check(), so that nothing is put together for a message that is not needed.
+  template <class... Parts>
+  [[noreturn]] void fail(const Parts&... parts) const {
+    check(false, input_.here(), parts...);
+    __builtin_unreachable();
+  }
+
+  void count_push() {
+    if (++pushes_ > kMostPushes) fail(": must have at most ", kMostPushes, " values");
+  }
+
+  void push_place(size_t place) {
+    count_push();
+    stack_.push_back(place);
+  }
+
+  void push(PickleValue value) { push_place(pickle_.add(std::move(value))); }
+
+  size_t top() const {
+    const auto floor = marks_.empty() ? 0 : marks_.back();
+    if (stack_.size() <= floor) fail(": the stack is empty");
+    return stack_.back();
+  }
+
+  size_t pop() {
+    const auto place = top();
+    stack_.pop_back();
+    return place;
+  }
+
+  std::vector<size_t> pop_last(size_t count) {
+    std::vector<size_t> items(count);
+    for (size_t i = count; i-- > 0;) items.at(i) = pop();
+    return items;
+  }
+
+  // What was pushed since the last mark.
+  std::vector<size_t> pop_marked() {
+    if (marks_.empty()) fail(": there is no mark on the stack");
+    const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+    std::vector<size_t> items(begin, stack_.end());
+    stack_.erase(begin, stack_.end());
+    marks_.pop_back();
+    return items;
+  }
+
+  // Puts values into the list or dict on top of the stack.
+  void extend(PickleKind kind, const std::vector<size_t>& items) {
+    auto& target = pickle_.at(top());
+    if (target.kind != kind) {
+      fail(": must have a ", kind == PickleKind::list ? "list" : "dict", " to put values into");
+    }
+    if (kind == PickleKind::dict && items.size() % 2 != 0) {
+      fail(": a dict must have a value for each key");
+    }
+    target.items.insert(target.items.end(), items.begin(), items.end());
+  }
+
+  // Each of the following says whether the opcode is one of its own.
+
+  bool on_container(uint8_t opcode) {
+    switch (opcode) {
+      case ']':
+        push({.kind = PickleKind::list});
+        return true;
+      case ')':
+        push({.kind = PickleKind::tuple});
+        return true;
+      case '}':
+        push({.kind = PickleKind::dict});
+        return true;
+      case 'l':
+        push({.kind = PickleKind::list, .items = pop_marked()});
+        return true;
+      case 't':
+        push({.kind = PickleKind::tuple, .items = pop_marked()});
+        return true;
+      case 0x85:
+      case 0x86:
+      case 0x87:
+        push({.kind = PickleKind::tuple, .items = pop_last(opcode - 0x84U)});
+        return true;
+      case 'd': {
+        const auto items = pop_marked();
+        push({.kind = PickleKind::dict});
+        extend(PickleKind::dict, items);
+        return true;
+      }
+      case 'a':
+        extend(PickleKind::list, pop_last(1));
+        return true;
+      case 'e':
+        extend(PickleKind::list, pop_marked());
+        return true;
+      case 's':
+        extend(PickleKind::dict, pop_last(2));
+        return true;
+      case 'u':
+        extend(PickleKind::dict, pop_marked());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool on_stack(uint8_t opcode) {
+    switch (opcode) {
+      case '(':
+        count_push();
+        marks_.push_back(stack_.size());
+        return true;
+      case '0':
+        if (!marks_.empty() && marks_.back() == stack_.size()) {
+          marks_.pop_back();
+        } else {
+          pop();
+        }
+        return true;
+      case '1':
+        pop_marked();
+        return true;
+      case '2':
+        push_place(top());
+        return true;
+      case 0x80: {
+        const int protocol = input_.number<uint8_t>();
+        if (protocol > kMostProtocol) {
+          fail(": protocol must be at most ", kMostProtocol, ", is ", protocol);
+        }
+        return true;
+      }
+      case 0x95:  // a frame: a promise of so many bytes
+        input_.expect(input_.number<uint64_t>());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool on_memo(uint8_t opcode) {
+    switch (opcode) {
+      case 'p':
+        memoize(input_.number_of<uint64_t>(input_.line()));
+        return true;
+      case 'q':
+        memoize(input_.number<uint8_t>());
+        return true;
+      case 'r':
+        memoize(input_.number<uint32_t>());
+        return true;
+      case 0x94:
+        memoize(memo_.size());
+        return true;
+      case 'g':
+        push_place(remembered(input_.number_of<uint64_t>(input_.line())));
+        return true;
+      case 'h':
+        push_place(remembered(input_.number<uint8_t>()));
+        return true;
+      case 'j':
+        push_place(remembered(input_.number<uint32_t>()));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void memoize(uint64_t key) {
+    count_push();
+    memo_[key] = top();
+  }
+
+  size_t remembered(uint64_t key) const {
+    const auto found = memo_.find(key);
+    if (found == memo_.end()) fail(": value ", key, " is not remembered");
+    return found->second;
+  }
+
+  bool on_object(uint8_t opcode) {
+    switch (opcode) {
+      case 'c': {
+        const auto module = input_.line();
+        push(known_name(module, input_.line(), input_.here()));
+        return true;
+      }
+      case 0x93: {
+        const auto parts = pop_last(2);
+        push(known_name(text_at(parts.at(0)), text_at(parts.at(1)), input_.here()));
+        return true;
+      }
+      case 'R': {
+        const auto parts = pop_last(2);
+        // Texts are encoded once each; again and again would be a way to exhaust memory.
+        if (pickle_.kept_bytes() > 4 * input_.size()) fail(": holds more text than the file");
+        push(reduced(pickle_, pickle_.at(parts.at(0)), pickle_.at(parts.at(1)), input_.here()));
+        return true;
+      }
+      case 'b': {
+        const auto state = pop();
+        build(pickle_, top(), pickle_.at(state), input_.here());
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  std::string_view text_at(size_t place) const {
+    const auto& value = pickle_.at(place);
+    if (value.kind != PickleKind::text) fail(": module and name must be text");
+    return value.text;
+  }
+
+  PickleInput input_;
+  Pickle pickle_;
+  std::vector<size_t> stack_;
+  std::vector<size_t> marks_;  // heights of the stack
+  std::map<uint64_t, size_t> memo_;
+  size_t pushes_ = 0;
+};
+
+}  // namespace
+
+Pickle parse_pickle(std::string_view bytes, const std::string& where) {
+  return PickleMachine(bytes, where).run();
+}
+
+}  // namespace kelvin

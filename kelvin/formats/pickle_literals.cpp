@@ -1,0 +1,121 @@
+#include "kelvin/formats/pickle_literals.h"
+
+#include <bit>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "kelvin/core/check.h"
+#include "kelvin/formats/pickle_text.h"
+
+namespace kelvin {
+namespace {
+
+PickleValue boolean(bool value) { return {.kind = PickleKind::boolean, .integer = value ? 1 : 0}; }
+
+PickleValue integer(int64_t value) { return {.kind = PickleKind::integer, .integer = value}; }
+
+PickleValue real(double value) { return {.kind = PickleKind::real, .real = value}; }
+
+PickleValue bytes(std::string_view text) { return {.kind = PickleKind::bytes, .text = text}; }
+
+PickleValue text(std::string_view utf8) { return {.kind = PickleKind::text, .text = utf8}; }
+
+// Protocol 0 writes booleans as numbers of two digits.
+PickleValue decimal(std::string_view digits, const PickleInput& input) {
+  if (digits == "00" || digits == "01") return boolean(digits == "01");
+  return integer(input.number_of<int64_t>(digits));
+}
+
+// Python 2 puts an L after long integers.
+PickleValue long_line(std::string_view digits, const PickleInput& input) {
+  if (digits.ends_with('L')) digits.remove_suffix(1);
+  return integer(input.number_of<int64_t>(digits));
+}
+
+// Two's complement of any length.
+PickleValue long_bytes(std::string_view digits, const PickleInput& input) {
+  if (digits.empty()) return integer(0);
+  check(digits.size() <= sizeof(int64_t), input.here(), ": integer must fit 64 bits, has ",
+        digits.size(), " bytes");
+  int64_t value = static_cast<uint8_t>(digits.back()) >= 0x80 ? -1 : 0;
+  std::memcpy(&value, digits.data(), digits.size());
+  return integer(value);
+}
+
+double big_endian_real(PickleInput& input) {
+  return std::bit_cast<double>(__builtin_bswap64(input.number<uint64_t>()));
+}
+
+std::string_view kept(std::optional<std::string> decoded, const PickleInput& input,
+                      Pickle& pickle) {
+  check(decoded.has_value(), input.here(), ": text is malformed");
+  return pickle.keep(std::move(*decoded));
+}
+
+std::optional<PickleValue> number_literal(uint8_t opcode, PickleInput& input) {
+  switch (opcode) {
+    case 'N':
+      return PickleValue{};
+    case 0x88:
+      return boolean(true);
+    case 0x89:
+      return boolean(false);
+    case 'I':
+      return decimal(input.line(), input);
+    case 'L':
+      return long_line(input.line(), input);
+    case 'J':
+      return integer(input.number<int32_t>());
+    case 'K':
+      return integer(input.number<uint8_t>());
+    case 'M':
+      return integer(input.number<uint16_t>());
+    case 0x8a:
+      return long_bytes(input.counted<uint8_t>(), input);
+    case 0x8b:
+      return long_bytes(input.counted<int32_t>(), input);
+    case 'F':
+      return real(input.number_of<double>(input.line()));
+    case 'G':
+      return real(big_endian_real(input));
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<PickleValue> text_literal(uint8_t opcode, PickleInput& input, Pickle& pickle) {
+  switch (opcode) {
+    case 'S':
+      return bytes(kept(unquoted(input.line()), input, pickle));
+    case 'T':
+      return bytes(input.counted<int32_t>());
+    case 'U':  // str of Python 2
+    case 'C':
+      return bytes(input.counted<uint8_t>());
+    case 'B':
+      return bytes(input.counted<uint32_t>());
+    case 0x8e:
+      return bytes(input.counted<uint64_t>());
+    case 'V':
+      return text(kept(unescaped_unicode(input.line()), input, pickle));
+    case 0x8c:
+      return text(input.counted<uint8_t>());
+    case 'X':
+      return text(input.counted<uint32_t>());
+    case 0x8d:
+      return text(input.counted<uint64_t>());
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<PickleValue> pickle_literal(uint8_t opcode, PickleInput& input, Pickle& pickle) {
+  auto value = number_literal(opcode, input);
+  return value ? std::move(value) : text_literal(opcode, input, pickle);
+}
+
+}  // namespace kelvin

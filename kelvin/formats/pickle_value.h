@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kelvin {
+
+// The last three are what NumPy's arrays are made of; a `blank_array` still waits for its elements.
+enum class PickleKind {
+  none,
+  boolean,
+  integer,
+  real,
+  bytes,
+  text,
+  list,
+  tuple,
+  dict,
+  array,
+  blank_array,
+  dtype,
+  name
+};
+
+// A Python value.  Others are told by their place in the Pickle, so that values that are shared, or
+// contain themselves, cost nothing and end no reader.
+struct PickleValue {
+  PickleKind kind = PickleKind::none;
+  int64_t integer = 0;  // boolean, integer
+  double real = 0;
+  // bytes; text in UTF-8; an array's elements; "u1" of a dtype; "module.name" of a name.
+  std::string_view text = {};
+  // list and tuple; of a dict keys and values in turn; of an array its shape and dtype.
+  std::vector<size_t> items = {};
+};
+
+// An array of NumPy in C order.
+struct PickleArray {
+  std::string_view dtype = {};  // without byte order: "u1"
+  std::vector<int64_t> shape = {};
+  std::string_view bytes = {};
+};
+
+// All values of a pickle.  Their text lies in the file's bytes, which must outlive it, or here.
+class Pickle {
+ public:
+  Pickle() = default;
+  Pickle(Pickle&&) = default;
+  Pickle& operator=(Pickle&&) = default;
+  Pickle(const Pickle&) = delete;  // the texts of a copy would be those of the original
+  Pickle& operator=(const Pickle&) = delete;
+  ~Pickle() = default;
+
+  const PickleValue& root() const { return values_.at(root_); }
+  const PickleValue& at(size_t place) const { return values_.at(place); }
+  PickleValue& at(size_t place) { return values_.at(place); }
+
+  // The value of a key that is text or bytes; null if the dict has none.
+  const PickleValue* find(const PickleValue& dict, std::string_view key) const {
+    const PickleValue* found = nullptr;
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      const auto& candidate = at(dict.items.at(i));
+      const bool is_text =
+          candidate.kind == PickleKind::text || candidate.kind == PickleKind::bytes;
+      if (is_text && candidate.text == key) found = &at(dict.items.at(i + 1));
+    }
+    return found;  // the last one, as in Python
+  }
+
+  // Of a value that is an array.
+  PickleArray array(const PickleValue& value) const {
+    PickleArray array{.dtype = at(value.items.at(1)).text, .bytes = value.text};
+    for (const auto size : at(value.items.at(0)).items) array.shape.push_back(at(size).integer);
+    return array;
+  }
+
+  size_t add(PickleValue value) {
+    values_.push_back(std::move(value));
+    return values_.size() - 1;
+  }
+
+  // Text that is not in the file as it stands.
+  std::string_view keep(std::string text) {
+    kept_bytes_ += text.size();
+    return kept_.emplace_back(std::move(text));
+  }
+
+  size_t kept_bytes() const { return kept_bytes_; }
+  void set_root(size_t place) { root_ = place; }
+
+ private:
+  std::vector<PickleValue> values_;
+  std::deque<std::string> kept_;
+  size_t kept_bytes_ = 0;
+  size_t root_ = 0;
+};
+
+}  // namespace kelvin
