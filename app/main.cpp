@@ -40,11 +40,26 @@ std::string nearest_flag(const CLI::App& command, const std::string& word) {
   return nearest_name(word.substr(0, word.find('=')), flags);
 }
 
+// A word where the name of a job is expected.
+void reject_unknown_job(const CLI::App& command, const std::string& word) {
+  std::vector<std::string> jobs;
+  for (const auto* job : command.get_subcommands([](const CLI::App*) { return true; })) {
+    jobs.push_back(job->get_name());
+  }
+  const auto guess = nearest_name(word, jobs);
+  check(jobs.empty(), "no job '", word, "'",
+        guess.empty() ? "." : "; did you mean '" + guess + "'?", " There are: ", join(jobs, ", "));
+}
+
 void reject_leftovers(const CLI::App& command) {
+  const auto chosen = command.get_subcommands();
+  for (const auto* job : chosen) reject_leftovers(*job);
   const auto leftovers = command.remaining();
   if (leftovers.empty()) return;
   const auto& word = leftovers.front();
-  if (!word.starts_with("-")) check(false, "unexpected argument '", word, "'");
+  const bool is_flag = word.starts_with("-");
+  if (!is_flag && chosen.empty()) reject_unknown_job(command, word);
+  if (!is_flag) check(false, "unexpected argument '", word, "'");
   const auto guess = nearest_flag(command, word);
   check(false, "no flag '", word, "'",
         guess.empty() ? "; see --help" : "; did you mean '" + guess + "'?");
