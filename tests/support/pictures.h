@@ -36,8 +36,8 @@ def saved(image, kind, **options):
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
-def keep_with_pixels(name, data):
-    rgb = Image.open(io.BytesIO(data)).convert('RGB')
+def keep_with_pixels(name, data, pixels_of=None):
+    rgb = Image.open(io.BytesIO(pixels_of or data)).convert('RGB')
     keep(name, data)
     keep(name + '.rgb', rgb.tobytes())
     print(name, *rgb.size)
