@@ -1,5 +1,8 @@
 #include "app/data_folder.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "kelvin/core/check.h"
@@ -10,6 +13,14 @@ namespace {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+// Also where nobody set $HOME, as in a cron job.
+std::filesystem::path home() {
+  if (auto folder = variable("HOME"); !folder.empty()) return folder;
+  const auto* user = ::getpwuid(::getuid());
+  check(user != nullptr, "--data-dir: required if neither $KELVIN_DATA nor $HOME is set");
+  return user->pw_dir;
 }
 
 }  // namespace
@@ -24,9 +35,7 @@ void DataFolderFlag::declare(CLI::App& command) {
 std::filesystem::path DataFolderFlag::folder() const {
   if (!text_.empty()) return text_;
   if (const auto folder = variable("KELVIN_DATA"); !folder.empty()) return folder;
-  const auto home = variable("HOME");
-  check(!home.empty(), "--data-dir: required if neither $KELVIN_DATA nor $HOME is set");
-  return std::filesystem::path(home) / ".cache" / "kelvin";
+  return home() / ".cache" / "kelvin";
 }
 
 }  // namespace kelvin

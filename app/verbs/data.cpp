@@ -33,7 +33,7 @@ class Data : public Verb {
 
 const bool registered =
     verbs().add("data", {
-                            .summary = "Real datasets: what there is, fetch, verify",
+                            .summary = "Datasets: what there is, fetch, verify, show",
                             .make = [] { return std::make_unique<Data>(); },
                         });
 

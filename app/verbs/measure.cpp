@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "app/compute_library.h"
+#include "app/data_folder.h"
 #include "app/exit_code.h"
 #include "app/flag_values.h"
 #include "app/format_flag.h"
@@ -32,6 +33,7 @@ class MeasureVerb : public Verb {
     command.add_option("--measures", measures_, "which ones; see 'kelvin list measures'")
         ->type_name("A,B");
     command.add_flag("-q,--quiet", is_quiet_, "no progress");
+    data_folder_.declare(command);
     threads_.declare(command);
     format_.declare(command);
   }
@@ -51,7 +53,9 @@ class MeasureVerb : public Verb {
     try {
       ProgressBar bar(is_quiet_);
       const auto measure = is_folder ? api.measure_run : api.measure_dump;
-      readings = measure(input_, measures, run_context(bar));
+      auto context = run_context(bar);
+      context.data_folder = data_folder_.folder();
+      readings = measure(input_, measures, context);
     } catch (const Error& error) {
       if (interrupts() == 0) throw;
       print_for_people(fmt::format("kelvin measure: {}\n", error.what()));
@@ -65,6 +69,7 @@ class MeasureVerb : public Verb {
   std::string input_;
   std::string measures_;
   bool is_quiet_ = false;
+  DataFolderFlag data_folder_;
   ThreadsFlag threads_;
   FormatFlag format_;
 };

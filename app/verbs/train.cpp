@@ -2,6 +2,8 @@
 
 #include "app/compute_library.h"
 #include "app/config_flags.h"
+#include "app/data_folder.h"
+#include "app/dataset_paths.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
 #include "app/human_text.h"
@@ -44,6 +46,7 @@ class Train : public Verb {
         ->type_name("DIR");
     command.add_flag("--dry-run", is_dry_run_, "print the whole config and what it would cost");
     command.add_flag("-q,--quiet", is_quiet_, "no progress");
+    data_folder_.declare(command);
     threads_.declare(command);
     format_.declare(command);
   }
@@ -51,27 +54,30 @@ class Train : public Verb {
   int run() override {
     const auto format = format_.format();
     const auto threads = threads_.threads();
-    const auto config = config_.config();
+    const auto data_folder = data_folder_.folder();
+    auto config = config_.config();
+    make_dataset_paths_absolute(config, data_folder);
     check(is_dry_run_ || !output_.empty(), "--output: required unless --dry-run");
     // Loading the library takes a while: whatever can be refused before is refused before.
     if (!output_.empty()) check_can_create_run(output_);
 
     const auto& api = load_compute_library(threads);
     const auto resolved = api.resolve(config);
+    ProgressBar bar(is_quiet_);
+    auto context = run_context(bar);
+    context.data_folder = data_folder;
     if (is_dry_run_) {
       check(format != TableFormat::csv && format != TableFormat::markdown,
             "-o: with --dry-run must be text, json or jsonl");
-      const auto plan = api.plan(resolved);
+      const auto plan = api.plan(resolved, context);
       fmt::print("{}", format == TableFormat::json || format == TableFormat::jsonl
                            ? json_of_plan(resolved, plan)
                            : toml_of_plan(resolved, plan));
       return kSuccess;
     }
     catch_interrupts(SecondInterrupt::exits);
-    {
-      ProgressBar bar(is_quiet_);
-      api.train(resolved, output_, run_metadata(api.versions()), run_context(bar));
-    }
+    api.train(resolved, output_, run_metadata(api.versions()), context);
+    bar.clear();
     return print_result(format);
   }
 
@@ -92,6 +98,7 @@ class Train : public Verb {
   }
 
   ConfigFlags config_;
+  DataFolderFlag data_folder_;
   ThreadsFlag threads_;
   FormatFlag format_;
   std::string output_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/core/files.h"
 #include "kelvin/data/augmentation.h"
 #include "kelvin/formats/png.h"
 #include "tests/support/command.h"

@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "app/compute_library.h"
+#include "app/data/jobs.h"
+#include "app/data_folder.h"
+#include "app/dataset_paths.h"
+#include "app/exit_code.h"
+#include "app/run_context.h"
+#include "app/threads_flag.h"
+#include "kelvin/core/check.h"
+#include "kelvin/formats/png.h"
+#include "kelvin/report/mosaic.h"
+
+namespace kelvin {
+namespace {
+
+std::vector<MosaicImage> labelled(const ImageSamples& samples) {
+  std::vector<MosaicImage> images;
+  for (int64_t i = 0; i < samples.images.size(); ++i) {
+    const auto label = samples.images.labels.at(static_cast<size_t>(i));
+    images.push_back({.picture = picture_of(samples.images, i),
+                      .label = samples.class_names.at(static_cast<size_t>(label))});
+  }
+  return images;
+}
+
+class ShowData : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    command.add_option("NAME", name_, "a dataset, see 'kelvin list datasets'")
+        ->type_name("")
+        ->required();
+    command.add_option("--output", output_, "the PNG to write")->type_name("FILE")->required();
+    command.add_option("--split", split_, "train or test (default: train)")->type_name("SPLIT");
+    command.add_option("--count", count_, "how many, as equally of each class as possible")
+        ->type_name("N")
+        ->capture_default_str();
+    command.add_option("--columns", columns_, "images in a row")
+        ->type_name("N")
+        ->capture_default_str();
+    command
+        .add_option("SETTING", overrides_,
+                    "settings of the data as key=value, for example data.augment=crop-flip")
+        ->type_name("key=value");
+    data_folder_.declare(command);
+    threads_.declare(command);
+  }
+
+  int run() override {
+    check(split_ == "train" || split_ == "test", "--split: must be train or test, got '", split_,
+          "'");
+    check(count_ >= 1 && count_ <= kMost, "--count: must be from 1 to ", kMost, ", got ", count_);
+    check(columns_ >= 1 && columns_ <= kMost, "--columns: must be from 1 to ", kMost, ", got ",
+          columns_);
+    Config config;
+    config.set("data.name", name_);
+    for (const auto& assignment : overrides_) config.apply_override(assignment);
+    const auto data_folder = data_folder_.folder();
+    make_dataset_paths_absolute(config, data_folder);
+
+    RunContext context;
+    context.data_folder = data_folder;
+    const auto& api = load_compute_library(threads_.threads());
+    const auto samples = api.sample_images(config, count_, split_ == "train", context);
+    write_png(output_, draw_mosaic(labelled(samples), columns_));
+    fmt::print("{}: {} {} images of {}\n", output_, samples.images.size(), split_, name_);
+    return kSuccess;
+  }
+
+ private:
+  static constexpr int64_t kMost = 10'000;
+
+  std::string name_;
+  std::string output_;
+  std::string split_ = "train";
+  int64_t count_ = 100;
+  int64_t columns_ = 10;
+  std::vector<std::string> overrides_;
+  DataFolderFlag data_folder_;
+  ThreadsFlag threads_;
+};
+
+const bool registered =
+    data_jobs().add("show", {
+                                .summary = "Draw images with their labels into a PNG",
+                                .make = [] { return std::make_unique<ShowData>(); },
+                            });
+
+}  // namespace
+}  // namespace kelvin
