@@ -8,11 +8,6 @@
 
 namespace kelvin {
 
-struct PictureSize {
-  int64_t width = 0;
-  int64_t height = 0;
-};
-
 // JPEG or PNG, told by the first bytes and not by the name: ImageNet holds a PNG called .JPEG.
 // `where` names the file in messages.
 
@@ -20,7 +15,8 @@ struct PictureSize {
 PictureSize picture_size(std::span<const uint8_t> bytes, const std::string& where);
 
 // A JPEG may come out smaller by a factor of up to `largest_shrink` on each side, because its
-// decoder can leave out the high frequencies; 1 decodes every pixel.  A PNG keeps its size.
+// decoder can leave out the high frequencies (it halves them once, twice or three times); 1 decodes
+// every pixel.  A PNG keeps its size.
 Picture decode_picture(std::span<const uint8_t> bytes, const std::string& where,
                        double largest_shrink = 1);
 

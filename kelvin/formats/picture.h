@@ -12,4 +12,13 @@ struct Picture {
   std::vector<uint8_t> rgb = {};  // [height, width, 3]
 };
 
+struct PictureSize {
+  int64_t width = 0;
+  int64_t height = 0;
+};
+
+// Decoders refuse larger ones: no photograph has as many, and a damaged header may claim any
+// number.
+constexpr int64_t kMostPixels = int64_t{1} << 27;
+
 }  // namespace kelvin

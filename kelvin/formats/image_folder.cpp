@@ -1,0 +1,194 @@
+#include "kelvin/formats/image_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Far beyond any dataset; a damaged label must not ask for a billion class names.
+constexpr int64_t kMostClasses = 1'000'000;
+constexpr int64_t kUnlabelled = -1;
+
+bool is_image_name(const fs::path& path) {
+  auto extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// What is in a folder except for names that begin with a dot, sorted.
+std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with('.')) entries.push_back(*entry);
+  }
+  check(!error, folder.string(), ": cannot list the folder: ", error.message());
+  std::sort(entries.begin(), entries.end(), [](const auto& left, const auto& right) {
+    return left.path().filename().native() < right.path().filename().native();
+  });
+  return entries;
+}
+
+// Behind links.  A link that leads nowhere is an Error only if it is named like an image.
+fs::file_type type_of(const fs::directory_entry& entry) {
+  std::error_code error;
+  const auto type = entry.status(error).type();
+  const bool is_there = type != fs::file_type::not_found && type != fs::file_type::none;
+  check(is_there || !is_image_name(entry.path()), entry.path().string(),
+        ": must be a file, is a link that leads nowhere");
+  return type;
+}
+
+// The images of one class.  Folders are compared as whole paths and files by name, the order of
+// Python's sorted(os.walk()).
+class ClassScan {
+ public:
+  void walk(const fs::path& folder) {
+    std::error_code error;
+    const auto real = fs::canonical(folder, error);
+    check(!error, folder.string(), ": cannot read: ", error.message());
+    // A folder that several links lead to is read once; thus a cycle of links ends.
+    if (!seen_.insert(real.native()).second) return;
+    for (const auto& entry : entries_of(folder)) {
+      const auto type = type_of(entry);
+      if (type == fs::file_type::directory) {
+        walk(entry.path());
+      } else if (type == fs::file_type::regular && is_image_name(entry.path())) {
+        found_.emplace_back(folder.native(), entry.path().filename().native());
+      }
+    }
+  }
+
+  std::vector<fs::path> sorted_paths() {
+    std::sort(found_.begin(), found_.end());
+    std::vector<fs::path> paths;
+    paths.reserve(found_.size());
+    for (const auto& [folder, name] : found_) paths.push_back(fs::path(folder) / name);
+    return paths;
+  }
+
+ private:
+  std::set<std::string> seen_;
+  std::vector<std::pair<std::string, std::string>> found_;  // folder and name
+};
+
+void add_class(LabelledFiles& files, const fs::path& folder, const std::string& name) {
+  ClassScan scan;
+  scan.walk(folder);
+  auto paths = scan.sorted_paths();
+  check(!paths.empty(), folder.string(),
+        ": must hold .jpg, .jpeg or .png files for its class, has none");
+  const auto label = static_cast<int64_t>(files.class_names.size());
+  files.class_names.push_back(name);
+  files.labels.insert(files.labels.end(), paths.size(), label);
+  std::move(paths.begin(), paths.end(), std::back_inserter(files.paths));
+}
+
+// At most this much of a stranger's text goes into a message, and no control characters.
+std::string excerpt(std::string_view text) {
+  constexpr size_t kLongest = 60;
+  std::string part(text.substr(0, kLongest));
+  std::replace_if(
+      part.begin(), part.end(), [](unsigned char letter) { return letter < ' '; }, '?');
+  return text.size() > kLongest ? part + "..." : part;
+}
+
+struct ListLine {
+  std::string_view path;
+  int64_t label = 0;
+};
+
+ListLine parse_line(std::string_view line, const std::string& where) {
+  const auto gap = line.find_last_of(" \t");
+  check(gap != std::string_view::npos, where, ": must be 'path label', got '", excerpt(line), "'");
+  const auto text = line.substr(gap + 1);
+  int64_t label = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  check(is_number && label >= kUnlabelled && label < kMostClasses, where,
+        ": label must be a whole number from -1 to ", kMostClasses - 1, ", got '", excerpt(text),
+        "'");
+  return {.path = line.substr(0, line.find_last_not_of(" \t", gap) + 1), .label = label};
+}
+
+fs::path path_below(const fs::path& root, std::string_view text, const std::string& where) {
+  const auto path = fs::path(text).lexically_normal();
+  const bool is_inside = path.is_relative() && *path.begin() != "..";
+  const bool names_a_file = path.has_filename() && path != ".";
+  check(is_inside && names_a_file && text.find('\0') == std::string_view::npos, where,
+        ": must name a file below the folder of the images, got '", excerpt(text), "'");
+  return root / path;
+}
+
+std::vector<std::string> class_names_of(const std::vector<int64_t>& labels) {
+  const auto largest = *std::max_element(labels.begin(), labels.end());
+  if (largest == kUnlabelled) return {"unlabelled"};
+  std::vector<std::string> names;
+  for (int64_t label = 0; label <= largest; ++label) names.push_back(std::to_string(label));
+  return names;
+}
+
+}  // namespace
+
+LabelledFiles scan_image_folder(const fs::path& folder) {
+  std::vector<std::string> class_names;
+  for (const auto& entry : entries_of(folder)) {
+    if (type_of(entry) == fs::file_type::directory) {
+      class_names.push_back(entry.path().filename().string());
+    }
+  }
+  return scan_image_folder(folder, class_names);
+}
+
+LabelledFiles scan_image_folder(const fs::path& folder,
+                                const std::vector<std::string>& class_names) {
+  check(!class_names.empty(), folder.string(), ": must hold a folder per class, has none");
+  LabelledFiles files;
+  for (const auto& name : class_names) {
+    std::error_code error;
+    check(fs::is_directory(folder / name, error), (folder / name).string(),
+          ": the folder of this class is missing");
+    add_class(files, folder / name, name);
+  }
+  return files;
+}
+
+LabelledFiles read_image_list(const fs::path& list, const fs::path& root) {
+  const auto content = read_file(list);
+  LabelledFiles files;
+  std::string_view rest = content;
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    const auto length = std::min(rest.find('\n'), rest.size());
+    auto line = rest.substr(0, length);
+    rest.remove_prefix(std::min(length + 1, rest.size()));
+    line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.empty()) continue;
+    const auto where = list.string() + ": line " + std::to_string(number);
+    const auto [path, label] = parse_line(line, where);
+    check(files.labels.empty() || (files.labels.front() == kUnlabelled) == (label == kUnlabelled),
+          where, ": a list must have labels or -1 throughout, got ", label, " after ",
+          files.labels.empty() ? 0 : files.labels.front());
+    files.paths.push_back(path_below(root, path, where));
+    files.labels.push_back(label);
+  }
+  check(!files.labels.empty(), list.string(), ": must list images, is empty");
+  files.class_names = class_names_of(files.labels);
+  std::replace(files.labels.begin(), files.labels.end(), kUnlabelled, int64_t{0});
+  return files;
+}
+
+}  // namespace kelvin
