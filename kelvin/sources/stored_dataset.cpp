@@ -25,7 +25,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -121,7 +121,7 @@ class SplitReader {
     const auto plain = data_folder_ / file.path;
     auto packed = plain;
     packed += ".gz";
-    return !exists(plain) && exists(packed) ? packed : plain;
+    return !is_there(plain) && is_there(packed) ? packed : plain;
   }
 
   std::string idx_content(const KnownFile& file) const {
