@@ -15,7 +15,7 @@ constexpr int64_t kLargestSide = 96;  // of an image as drawn; labels are not wi
 constexpr int64_t kMargin = 12;
 constexpr int64_t kGap = 12;  // between columns and between rows
 constexpr int64_t kLabelGap = 5;
-constexpr uint8_t kGround = 250;
+constexpr uint8_t kGround = 244;
 constexpr TextColour kInk = {.red = 40, .green = 40, .blue = 48};
 
 Box whole(const Picture& picture) {
@@ -108,6 +108,9 @@ Picture picture_of(const RawImages& images, int64_t index) {
         ", got ", index);
   check(images.channels == 1 || images.channels == kChannels,
         "mosaic: images must have 1 or 3 channels, got ", images.channels);
+  check(static_cast<int64_t>(images.pixels.size()) == images.size() * images.image_bytes(),
+        "mosaic: ", images.size(), " images must have ", images.image_bytes(), " bytes each, got ",
+        images.pixels.size());
   const auto plane = images.height * images.width;
   const auto begin = images.pixels.begin() + index * images.image_bytes();
   Picture picture{.width = images.width, .height = images.height};
