@@ -150,9 +150,10 @@ class Fetcher {
 
   // Nothing if no mirror can deliver.
   std::optional<DownloadEnd> obtain(const Download& wanted) {
+    const auto target = partial_folder_ / wanted.file_name;
     for (const auto& address : addresses_of(wanted)) {
       try {
-        const auto end = obtain_from(address, wanted, partial_folder_ / wanted.file_name);
+        const auto end = obtain_from(address, wanted, target);
         addresses_.push_back(address);
         return end;
       } catch (const DiskError&) {
@@ -162,6 +163,8 @@ class Fetcher {
         failures_.emplace_back(error.what());
       }
     }
+    std::error_code ignored;
+    if (fs::file_size(target, ignored) == 0) fs::remove(target, ignored);  // nothing to go on from
     return std::nullopt;
   }
 

@@ -40,9 +40,9 @@ class Downloading : public testing::Test {
     std::ofstream(target_, std::ios::binary) << bytes;
   }
 
-  TemporaryFolder served_;
+  LocalServer& server_ = fresh_server();
+  const TemporaryFolder& served_ = server_.folder();
   TemporaryFolder folder_;
-  LocalServer server_{served_.path()};
   std::string target_ = folder_ / "x.part";
   std::string content_;
   DownloadOptions options_{.connect_seconds = 5,

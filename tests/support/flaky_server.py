@@ -1,7 +1,7 @@
 """Serves the files of a folder over HTTP with the faults of real servers.
 
 Usage: flaky_server.py FOLDER.  Prints its port, writes each request to FOLDER/.requests as a line
-"PATH RANGE", and ends when its standard input does.  The first part of a path says what goes wrong:
+"PATH RANGE" (remove it to begin anew), and ends when its standard input does.  The first part of a path says what goes wrong:
 
   /plain/FILE           nothing
   /norange/FILE         Range is ignored: always everything with status 200
@@ -24,7 +24,6 @@ import threading
 import time
 
 folder = sys.argv[1]
-answers = {}
 lock = threading.Lock()
 
 
@@ -35,11 +34,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def count_request(self):
-        with lock:
-            answers[self.path] = answers.get(self.path, 0) + 1
-            with open(os.path.join(folder, ".requests"), "a") as log:
-                log.write(f"{self.path} {self.headers.get('Range', '-')}\n")
-            return answers[self.path]
+        with lock, open(os.path.join(folder, ".requests"), "a+") as log:
+            log.write(f"{self.path} {self.headers.get('Range', '-')}\n")
+            log.seek(0)
+            return sum(line.split()[0] == self.path for line in log)
 
     def head(self, status, **fields):
         self.send_response(status)

@@ -16,11 +16,11 @@
 
 namespace kelvin {
 
-// tests/support/flaky_server.py for a folder, on a free port of this machine.  It ends with this
-// object, and with this process however that ends.
+// tests/support/flaky_server.py for a folder of its own, on a free port of this machine.  It ends
+// with this object, and with this process however that ends.
 class LocalServer {
  public:
-  explicit LocalServer(const std::filesystem::path& folder) : folder_(folder) {
+  LocalServer() {
     std::array<int, 2> to_server{};
     std::array<int, 2> from_server{};
     if (::pipe2(to_server.data(), O_CLOEXEC) != 0 || ::pipe2(from_server.data(), O_CLOEXEC) != 0) {
@@ -31,8 +31,9 @@ class LocalServer {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, to_server[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, from_server[1], STDOUT_FILENO);
-    std::vector<std::string> words = {
-        "/usr/bin/python3", KELVIN_SOURCE_DIR "/tests/support/flaky_server.py", folder.string()};
+    std::vector<std::string> words = {"/usr/bin/python3",
+                                      KELVIN_SOURCE_DIR "/tests/support/flaky_server.py",
+                                      folder_.path().string()};
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -57,6 +58,16 @@ class LocalServer {
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;
 
+  // Put there what is to be served.
+  const TemporaryFolder& folder() const { return folder_; }
+
+  // Nothing is served, nothing was requested.
+  void forget() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      std::filesystem::remove_all(entry.path());
+    }
+  }
+
   // `path` begins with the fault, as the script explains.
   std::string address(const std::string& path) const {
     return "http://127.0.0.1:" + port_ + "/" + path;
@@ -71,11 +82,18 @@ class LocalServer {
   }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
   pid_t process_ = 0;
   int input_ = -1;
   std::string port_;
 };
+
+// One for all tests of this process, which takes no time to start; as if it were new.
+inline LocalServer& fresh_server() {
+  static LocalServer server;
+  server.forget();
+  return server;
+}
 
 // An address at which nobody listens: port 1 is reserved and never in use.
 inline std::string closed_address(const std::string& name) { return "http://127.0.0.1:1/" + name; }
