@@ -55,7 +55,7 @@ TEST(ComputeApi, RefusesAConfigItDoesNotUnderstand) {
 TEST(ComputeApi, PlansWhatAModelCosts) {
   auto overrides = kTiny;
   overrides.push_back("train.temperature=4");
-  const auto plan = api().plan(api().resolve(config_of(overrides)));
+  const auto plan = api().plan(api().resolve(config_of(overrides)), {});
   EXPECT_EQ(plan.at("parameters"), (3072 + 1) * 5 + (5 + 1) * 10);
   EXPECT_EQ(plan.at("weight_layers"), 2);
   EXPECT_EQ(plan.at("macs_per_image"), 3072 * 5 + 5 * 10);
@@ -78,7 +78,7 @@ const bool kRegistered =
 
 TEST(ComputeApi, SaysInOneLineThatMemoryDoesNotSuffice) {
   const auto resolved = api().resolve(config_of({"data.name=larger_than_memory"}));
-  const auto message = error_of([&] { api().plan(resolved); });
+  const auto message = error_of([&] { api().plan(resolved, {}); });
   EXPECT_TRUE(message.starts_with("not enough memory: ")) << message;
   EXPECT_EQ(message.find("frame #"), std::string::npos) << message;
 }
