@@ -64,10 +64,10 @@ TEST(ParseSvhnMat, RejectsOtherArrays) {
       "a: y 1: label must be 1 to 10, is 11",
       "a: y 0: label must be 1 to 10, is 0",
       "a: y: must be a whole number, is 1.5",
-      "a: X: must be bytes of shape [32, 32, 3, n], is of shape [32, 31, 3, 2]",
-      "a: X: must be bytes of shape [32, 32, 3, n], is of shape [32, 32, 3, 2]",
-      "a: X: must be bytes of shape [32, 32, 3, n], is of shape [32, 32, 3]",
-      "a: X: must be bytes of shape [32, 32, 3, n], is of shape [32, 32, 3, 0]",
+      "a: X: must be bytes of shape [32, 32, 3, n], is of type 2 and shape [32, 31, 3, 2]",
+      "a: X: must be bytes of shape [32, 32, 3, n], is of type 3 and shape [32, 32, 3, 2]",
+      "a: X: must be bytes of shape [32, 32, 3, n], is of type 2 and shape [32, 32, 3]",
+      "a: X: must be bytes of shape [32, 32, 3, n], is of type 2 and shape [32, 32, 3, 0]",
   };
   for (size_t i = 0; i < files.size(); ++i) {
     EXPECT_EQ(error_of([&] { parse_svhn_mat(files.at(i), "a"); }), messages.at(i));
