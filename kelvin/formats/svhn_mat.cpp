@@ -22,7 +22,8 @@ std::vector<uint8_t> planes_of(const MatArray& array, const std::string& where) 
   const auto& shape = array.shape;
   const bool fits = array.type == MatType::uint8 && shape.size() == 4 && shape[0] == kSide &&
                     shape[1] == kSide && shape[2] == kChannels && shape[3] > 0;
-  check(fits, where, ": must be bytes of shape [32, 32, 3, n], is of shape ", shape_text(shape));
+  check(fits, where, ": must be bytes of shape [32, 32, 3, n], is of type ",
+        static_cast<uint32_t>(array.type), " and shape ", shape_text(shape));
   constexpr size_t kPlane = kSide * kSide;
   std::vector<uint8_t> planes(array.bytes.size());
   for (size_t plane = 0; plane < planes.size(); plane += kPlane) {
