@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <vector>
@@ -37,6 +39,10 @@ std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   check(file.is_open(), path.string(), ": cannot read: ", reason());
   std::string content;
+  // A string that grows step by step would touch twice the memory.
+  constexpr uintmax_t kMostReserved = uintmax_t{1} << 30;
+  const auto size = std::filesystem::file_size(path, ignored);
+  if (!ignored) content.reserve(std::min(size, kMostReserved));
   std::vector<char> piece(size_t{1} << 16);
   while (file) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));

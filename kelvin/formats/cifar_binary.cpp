@@ -26,8 +26,9 @@ RawImages parse_cifar_binary(std::string_view bytes, const std::string& where,
     check(label < record.classes, where, ": byte ", label_at, ": label must be below ",
           record.classes, ", is ", label);
     images.labels.push_back(label);
-    const auto pixels = bytes.substr(start + label_bytes, image_bytes);
-    images.pixels.insert(images.pixels.end(), pixels.begin(), pixels.end());
+    // As bytes of the same type they are copied at once, not one by one.
+    const auto* pixels = reinterpret_cast<const uint8_t*>(bytes.data() + start + label_bytes);
+    images.pixels.insert(images.pixels.end(), pixels, pixels + image_bytes);
   }
   return images;
 }

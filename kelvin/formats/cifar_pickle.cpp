@@ -54,7 +54,8 @@ RawImages parse_cifar_pickle(std::string_view bytes, const std::string& where,
   images.labels = labels_of(pickle, label_key, classes, where);
   check(images.size() == data.shape[0], where, ": '", label_key, "' must have as many labels as ",
         "there are images, ", data.shape[0], ", has ", images.size());
-  images.pixels.assign(data.bytes.begin(), data.bytes.end());
+  const auto* pixels = reinterpret_cast<const uint8_t*>(data.bytes.data());
+  images.pixels.assign(pixels, pixels + data.bytes.size());
   return images;
 }
 

@@ -29,19 +29,22 @@ class Inflater {
   // To the end of the next stream.
   void append_to(std::string& content) {
     check(inflateReset(&stream_) == Z_OK, where_, ": zlib does not start");
+    // A guess: images hardly shrink, and what is reserved but not used costs nothing.
+    content.reserve(std::min(content.size() + 2 * (packed_.size() - read_), most_ + 1));
     int result = Z_OK;
     while (result != Z_STREAM_END) {
       const auto before = content.size();
       check(before <= most_, where_, ": must hold at most ", most_, " bytes, holds more");
       // One byte beyond the limit tells a stream that ends there from one that does not.
-      content.resize(std::min(std::max(before * 2, kFirstPiece), most_ + 1));
+      content.resize(std::min(before + std::clamp(before, kLeastPiece, kMostPiece), most_ + 1));
       result = inflate_into(content, before);
     }
     check(content.size() <= most_, where_, ": must hold at most ", most_, " bytes, holds more");
   }
 
  private:
-  static constexpr size_t kFirstPiece = size_t{1} << 16;
+  static constexpr size_t kLeastPiece = size_t{1} << 12;
+  static constexpr size_t kMostPiece = size_t{1} << 20;
   static constexpr size_t kMostAtOnce = size_t{1} << 30;  // zlib counts in 32 bits
 
   // Fills `content` from `written` on and cuts it to what there was.

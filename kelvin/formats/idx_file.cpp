@@ -56,11 +56,11 @@ std::vector<int64_t> checked_sizes(std::string_view bytes, const std::string& wh
 
 RawImages parse_idx_images(std::string_view bytes, const std::string& where) {
   const auto sizes = checked_sizes(bytes, where, kImages, 3);
-  const auto pixels = bytes.substr(4 * kNumberBytes);
+  const auto* head = reinterpret_cast<const uint8_t*>(bytes.data());
   return {.channels = 1,
           .height = sizes.at(1),
           .width = sizes.at(2),
-          .pixels = {pixels.begin(), pixels.end()}};
+          .pixels = {head + 4 * kNumberBytes, head + bytes.size()}};
 }
 
 std::vector<int64_t> parse_idx_labels(std::string_view bytes, const std::string& where,

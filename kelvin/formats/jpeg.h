@@ -18,8 +18,8 @@ bool is_jpeg(std::span<const uint8_t> bytes);
 PictureSize jpeg_size(std::span<const uint8_t> bytes, const std::string& where);
 
 // Unscaled, the pixels are those of Pillow's convert("RGB"); CMYK is taken as inverted, as Adobe
-// writes it.  With a `largest_shrink` above 1 the sides may be up to so many times smaller, in the
-// eighths that the format allows.
+// writes it.  With a `largest_shrink` of 2, 4 or 8 and more the sides are so many times smaller,
+// rounded up.
 Picture decode_jpeg(std::span<const uint8_t> bytes, const std::string& where,
                     double largest_shrink = 1);
 

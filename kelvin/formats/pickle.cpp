@@ -13,8 +13,8 @@ namespace kelvin {
 namespace {
 
 constexpr int kMostProtocol = 4;
-// CIFAR-100 pushes some 150 000 values; without a limit each byte of a file could claim a hundred.
-constexpr size_t kMostPushes = size_t{1} << 22;
+// CIFAR-100 pushes some 200 000 values; without a limit each byte of a file could claim a hundred.
+constexpr size_t kMostPushes = size_t{1} << 20;
 
 // Python's stack machine, without the opcodes that run code.
 class PickleMachine {

@@ -18,6 +18,8 @@ namespace {
 constexpr int64_t kChannels = 3;
 // Deflate cannot shrink by more than about 1032 times.
 constexpr int64_t kMostShrink = 1100;
+// Of a side: each row costs a pointer, whatever its width.
+constexpr int64_t kMostOnASide = int64_t{1} << 20;
 
 // libpng reports errors by a function that must not return; a jump leaves it.  A jump runs no
 // destructors, so all that it may pass is in here and in frames without any: `attempt` calls
@@ -45,7 +47,7 @@ class PngDecoder {
       });
       // Texts, colour profiles and the like: their contents are of no use here and a way to attack.
       png_set_keep_unknown_chunks(self.png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-      png_set_user_limits(self.png_, kMostPixels, kMostPixels);
+      png_set_user_limits(self.png_, kMostOnASide, kMostOnASide);
       png_read_info(self.png_, self.info_);
     });
     const PictureSize size{.width = png_get_image_width(png_, info_),
@@ -87,7 +89,7 @@ class PngDecoder {
     if (setjmp(jump_) == 0) {  // NOLINT(bugprone-*): see above
       step(*this);
     } else {
-      check(false, where_, ": a PNG that cannot be decoded: ", message_.data(), ", before byte ",
+      check(false, where_, ": a PNG that cannot be decoded: ", message_.data(), ", after byte ",
             read_, " of ", bytes_.size());
     }
   }

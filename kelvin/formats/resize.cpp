@@ -87,7 +87,7 @@ template <int kLength>
 template <int kLength>
 [[gnu::always_inline]] inline void add_weighted(Ints<kLength>& sums, const uint8_t* bytes,
                                                 int32_t weight) {
-  Ints<kLength> wide;
+  Ints<kLength> wide = {};
   load_bytes<kLength>(bytes, wide);
   sums += wide * weight;
 }
