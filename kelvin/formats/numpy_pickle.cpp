@@ -25,7 +25,7 @@ constexpr size_t kMostAxes = 32;  // NumPy's own limit
 // A stranger's name, fit for a message of one line.
 std::string printable(std::string text) {
   constexpr size_t kMostShown = 80;
-  if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "...";
+  if (text.size() > kMostShown) text.replace(kMostShown, std::string::npos, "...");
   std::replace_if(
       text.begin(), text.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
   return text;
