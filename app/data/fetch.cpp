@@ -80,13 +80,12 @@ class FetchData : public Verb {
     catch_interrupts(SecondInterrupt::exits);
     Table table{.columns = {{"name"}, {"state"}, {"folder"}, {"MB", Alignment::right}, {"from"}}};
     int code = kSuccess;
+    bool is_stopped = false;
     for (const auto& name : names_) {
       try {
         const auto report = fetch_one(name, data_folder);
-        if (report.outcome == FetchOutcome::stopped) {
-          code = interrupt_exit_code();
-          break;
-        }
+        is_stopped = report.outcome == FetchOutcome::stopped;
+        if (is_stopped) break;
         table.rows.push_back(row_of(name, report));
       } catch (const Error& error) {
         print_for_people(fmt::format("kelvin data: {}\n", error.what()));
@@ -94,12 +93,11 @@ class FetchData : public Verb {
       }
     }
     if (!table.rows.empty()) fmt::print("{}", render(table, format));
-    if (interrupts() > 0) {
-      print_for_people(fmt::format(
-          "kelvin data: stopped; {} keeps what came, the same command goes on with it\n",
-          (data_folder / ".partial").string()));
-    }
-    return code;
+    if (!is_stopped) return code;
+    print_for_people(
+        fmt::format("kelvin data: stopped; {} keeps what came, the same command goes on with it\n",
+                    (data_folder / ".partial").string()));
+    return interrupt_exit_code();
   }
 
  private:

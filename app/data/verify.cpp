@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/data/jobs.h"
 #include "app/data_folder.h"
@@ -58,8 +59,10 @@ std::string numbers(const std::vector<double>& values) {
 
 Table file_table(const std::vector<VerifyReport>& reports) {
   Table table{.columns = {{"file"}, {"bytes", Alignment::right}, {"md5"}, {"state"}}};
+  std::set<fs::path> shown;  // datasets may share files
   for (const auto& report : reports) {
     for (const auto& file : report.files) {
+      if (!shown.insert(file.path).second) continue;
       const bool is_there = file.state != FileState::missing;
       table.rows.push_back({file.path.string(), is_there ? std::to_string(file.bytes) : "",
                             file.md5, word_of(file.state)});

@@ -19,13 +19,13 @@ int64_t lines_in(const std::string& text) { return std::count(text.begin(), text
 TEST(Tool, HelpListsEveryVerb) {
   const auto result = run_tool({"--help"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* verb : {"demo", "info", "list", "measure", "report", "runs", "train"}) {
+  for (const char* verb : {"data", "demo", "info", "list", "measure", "report", "runs", "train"}) {
     EXPECT_NE(result.out.find(std::string("\n  ") + verb + " "), std::string::npos) << verb;
   }
 }
 
 TEST(Tool, EveryVerbExplainsItself) {
-  for (const char* verb : {"demo", "info", "list", "measure", "report", "runs", "train"}) {
+  for (const char* verb : {"data", "demo", "info", "list", "measure", "report", "runs", "train"}) {
     for (const char* flag : {"-h", "--help"}) {
       const auto result = run_tool({verb, flag});
       EXPECT_EQ(result.exit_code, 0) << verb;
@@ -58,7 +58,7 @@ TEST(Tool, AnswersBadUsageWithOneLineAndCode2) {
       {{}, "a verb is required"},
       {{"--bogus"}, "no flag '--bogus'"},
       {{"trian"}, "did you mean 'train'?"},
-      {{"xyzzy"}, "There are: demo"},
+      {{"xyzzy"}, "There are: data"},
       {{"train", "--epoch", "3"}, "kelvin train: no flag '--epoch'; did you mean '--epochs'?"},
       {{"train", "--lr", "abc", "--output", "x"}, "--lr: must be a number, got 'abc'"},
       {{"train", "--epochs", "1.5", "--output", "x"},
