@@ -3,11 +3,11 @@
 kelvin against uint8 augmentation of whole batches in PyTorch and against torchvision's transforms in
 a DataLoader. Results are compared first; then interleaved rounds, medians and ratios.
 
-usage: batch_speed.py BUILD DATA [ROUNDS]
+  /usr/bin/python3 benchmarks/batch_speed.py --tool build/kelvin_batch_speed --data DATA
 """
+import argparse
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -16,9 +16,12 @@ import torch
 import torchvision.transforms as transforms
 from PIL import Image
 
-build, data = sys.argv[1:3]
-rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
-program = build + "/kelvin_batch_speed"
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--tool", required=True)
+parser.add_argument("--data", required=True)
+parser.add_argument("--rounds", type=int, default=5)
+arguments = parser.parse_args()
+program, data, rounds = arguments.tool, arguments.data, arguments.rounds
 torch.set_num_threads(1)
 
 BATCH = 128

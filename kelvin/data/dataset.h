@@ -38,9 +38,9 @@ struct Images {
 struct Dataset {
   std::string name;
   int64_t classes = 0;
-  std::vector<std::string> class_names;
-  Images train;       // empty for a collection of images without a training split
-  Images validation;  // held out of the training images, if that was asked for
+  std::vector<std::string> class_names = {};
+  Images train;            // empty for a collection of images without a training split
+  Images validation = {};  // held out of the training images, if that was asked for
   Images test;
   std::array<double, 3> mean = {0.5, 0.5, 0.5};       // per channel, of pixels in [0, 1]
   std::array<double, 3> deviation = {0.5, 0.5, 0.5};  // per channel
