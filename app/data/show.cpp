@@ -8,7 +8,7 @@
 #include "app/run_context.h"
 #include "app/threads_flag.h"
 #include "kelvin/core/check.h"
-#include "kelvin/formats/png.h"
+#include "kelvin/formats/png_file.h"
 #include "kelvin/report/mosaic.h"
 
 namespace kelvin {

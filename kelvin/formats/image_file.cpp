@@ -1,8 +1,8 @@
 #include "kelvin/formats/image_file.h"
 
 #include "kelvin/core/check.h"
-#include "kelvin/formats/jpeg.h"
-#include "kelvin/formats/png.h"
+#include "kelvin/formats/jpeg_file.h"
+#include "kelvin/formats/png_file.h"
 
 namespace kelvin {
 namespace {

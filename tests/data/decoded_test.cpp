@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "kelvin/formats/png.h"
+#include "kelvin/formats/png_file.h"
 #include "tests/support/command.h"
 #include "tests/support/tensors.h"
 

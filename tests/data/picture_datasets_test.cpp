@@ -9,7 +9,7 @@
 
 #include "kelvin/core/files.h"
 #include "kelvin/data/batches.h"
-#include "kelvin/formats/png.h"
+#include "kelvin/formats/png_file.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"

@@ -1,4 +1,4 @@
-#include "kelvin/formats/png.h"
+#include "kelvin/formats/png_file.h"
 
 #include <png.h>
 

@@ -1,4 +1,4 @@
-#include "kelvin/formats/jpeg.h"
+#include "kelvin/formats/jpeg_file.h"
 
 #include <algorithm>
 #include <array>
