@@ -19,6 +19,7 @@ struct Refusal {
 
 void expect_refusals(const std::vector<Refusal>& refusals) {
   std::vector<std::string> arguments;
+  arguments.reserve(refusals.size());
   for (const auto& refusal : refusals) arguments.push_back(refusal.expression + ", protocol=2");
   const auto pickles = python_pickles(arguments);
   for (size_t i = 0; i < refusals.size(); ++i) {

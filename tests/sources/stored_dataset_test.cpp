@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -238,18 +238,17 @@ TEST_F(StoredDataset, RejectsImagesOfAnotherShape) {
 TEST_F(StoredDataset, ListsTheFilesOfImageFoldersInTheOrderOfTheClasses) {
   auto dataset = known_dataset("imagenet1k");
   dataset.class_names = {"n02", "n01"};
-  for (const std::string split : {"train", "val"}) {
-    write("imagenet/" + split + "/n01/" + split + ".JPEG", "");
-    write("imagenet/" + split + "/n02/" + split + ".JPEG", "");
-    write("imagenet/" + split + "/n03/other.JPEG", "");
+  for (const std::string name : {"train/n01/a.JPEG", "train/n02/b.JPEG", "train/n03/c.JPEG",
+                                 "val/n01/d.JPEG", "val/n02/e.JPEG"}) {
+    write("imagenet/" + name, "");
   }
   const auto train = list_stored(dataset, folder_.path(), StoredSplit::train);
   ASSERT_EQ(train.size(), 2);
-  EXPECT_EQ(train.paths.at(0), folder_.path() / "imagenet/train/n02/train.JPEG");
+  EXPECT_EQ(train.paths.at(0), folder_.path() / "imagenet/train/n02/b.JPEG");
   EXPECT_EQ(train.labels, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(train.class_names, dataset.class_names);
   const auto test = list_stored(dataset, folder_.path(), StoredSplit::test);
-  EXPECT_EQ(test.paths.at(1), folder_.path() / "imagenet/val/n01/val.JPEG");
+  EXPECT_EQ(test.paths.at(1), folder_.path() / "imagenet/val/n01/d.JPEG");
 }
 
 TEST_F(StoredDataset, TakesAFolderCalledTestWhereThereIsNoVal) {
