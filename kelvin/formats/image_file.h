@@ -15,8 +15,8 @@ namespace kelvin {
 PictureSize picture_size(std::span<const uint8_t> bytes, const std::string& where);
 
 // A JPEG may come out smaller by a factor of up to `largest_shrink` on each side, because its
-// decoder can leave out the high frequencies (it halves them once, twice or three times); 1 decodes
-// every pixel.  A PNG keeps its size.
+// decoder can leave out the high frequencies: sides are halved once, twice or three times.  1
+// decodes every pixel.  A PNG keeps its size.
 Picture decode_picture(std::span<const uint8_t> bytes, const std::string& where,
                        double largest_shrink = 1);
 

@@ -99,7 +99,7 @@ class JpegDecoder {
   template <class Step>
   void attempt(Step step) {
     static_assert(std::is_trivially_destructible_v<Step>);
-    if (setjmp(jump_) == 0) {  // NOLINT(bugprone-*): see above
+    if (setjmp(jump_) == 0) {
       step(*this);
     } else {
       throw_error();

@@ -86,7 +86,7 @@ class PngDecoder {
   template <class Step>
   void attempt(Step step) {
     static_assert(std::is_trivially_destructible_v<Step>);
-    if (setjmp(jump_) == 0) {  // NOLINT(bugprone-*): see above
+    if (setjmp(jump_) == 0) {
       step(*this);
     } else {
       check(false, where_, ": a PNG that cannot be decoded: ", message_.data(), ", after byte ",

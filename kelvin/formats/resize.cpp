@@ -31,6 +31,8 @@ struct Weights {
 
 double triangle(double distance) { return std::max(0.0, 1.0 - std::abs(distance)); }
 
+int64_t rounded(double number) { return static_cast<int64_t>(std::floor(number + 0.5)); }
+
 // `begin` and `end` are single precision because Pillow's are.
 Weights make_weights(int64_t source, float begin, float end, int64_t points) {
   const double scale = static_cast<double>(end - begin) / static_cast<double>(points);
@@ -41,8 +43,8 @@ Weights make_weights(int64_t source, float begin, float end, int64_t points) {
   std::vector<double> exact(static_cast<size_t>(axis.taps));
   for (int64_t point = 0; point < points; ++point) {
     const double centre = begin + (static_cast<double>(point) + 0.5) * scale;
-    const auto first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
-    const auto last = std::min<int64_t>(static_cast<int64_t>(centre + support + 0.5), source);
+    const auto first = std::max<int64_t>(rounded(centre - support), 0);
+    const auto last = std::min<int64_t>(rounded(centre + support), source);
     double sum = 0;
     for (int64_t i = first; i < last; ++i) {
       const double distance = static_cast<double>(i) - centre + 0.5;
@@ -53,7 +55,7 @@ Weights make_weights(int64_t source, float begin, float end, int64_t points) {
     for (int64_t i = 0; i < last - first; ++i) {
       const double share = sum != 0.0 ? exact[static_cast<size_t>(i)] / sum : 0.0;
       axis.weights[static_cast<size_t>(point * axis.taps + i)] =
-          static_cast<int32_t>(0.5 + share * (1 << kPrecision));
+          static_cast<int32_t>(rounded(share * (1 << kPrecision)));
     }
     axis.first.push_back(first);
     axis.count.push_back(last - first);

@@ -17,8 +17,8 @@ keep_with_pixels('b.jpg', saved(picture(64, 48), 'PNG'))
 
 // Named as the other kind, as one file of ImageNet is.
 const PillowSamples& samples() {
-  static const PillowSamples kSamples = pillow_samples(kScript);
-  return kSamples;
+  static const PillowSamples made = pillow_samples(kScript);
+  return made;
 }
 
 TEST(DecodePicture, GoesByTheFirstBytesAndNotByTheName) {

@@ -59,8 +59,8 @@ keep_with_pixels('501_scans.jpg', with_scans(501))
 )";
 
 const PillowSamples& samples() {
-  static const PillowSamples kSamples = pillow_samples(kScript);
-  return kSamples;
+  static const PillowSamples made = pillow_samples(kScript);
+  return made;
 }
 
 const std::vector<uint8_t>& file_of(const std::string& name) { return samples().at(name).file; }

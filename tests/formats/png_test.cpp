@@ -65,8 +65,8 @@ keep_with_pixels('grey16.png', png(3, 1, 16, 0, b'\0' + struct.pack('>HHH', 0, 0
 )";
 
 const PillowSamples& samples() {
-  static const PillowSamples kSamples = pillow_samples(kScript);
-  return kSamples;
+  static const PillowSamples made = pillow_samples(kScript);
+  return made;
 }
 
 const std::vector<uint8_t>& file_of(const std::string& name) { return samples().at(name).file; }

@@ -128,7 +128,7 @@ TEST(Resize, CutsOutABoxOfWholePixels) {
 TEST(Resize, KeepsOneColourAtAnySize) {
   for (const uint8_t value : {0, 1, 127, 254, 255}) {
     const Picture picture{
-        .width = 700, .height = 90, .rgb = std::vector<uint8_t>(700 * 90 * 3, value)};
+        .width = 700, .height = 90, .rgb = std::vector<uint8_t>(size_t{700} * 90 * 3, value)};
     for (const int64_t size : {1, 3, 10, 800}) {
       const auto out =
           resized(picture, {.left = 0.3, .top = 0.7, .width = 690, .height = 80}, size, size);
