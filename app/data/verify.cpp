@@ -53,6 +53,7 @@ std::string word_of(FileState state) {
 
 std::string numbers(const std::vector<double>& values) {
   std::vector<std::string> texts;
+  texts.reserve(values.size());
   for (const auto value : values) texts.push_back(fmt::format("{:.4f}", value));
   return join(texts, " ");
 }
@@ -184,6 +185,7 @@ class VerifyData : public Verb {
     const auto names = names_.empty() ? all_names(data_folder) : names_;
     check(!names.empty(), data_folder.string(), ": holds no dataset; kelvin data list names them");
     std::vector<VerifyReport> reports;
+    reports.reserve(names.size());
     for (const auto& name : names) reports.push_back(verify_one(name, data_folder));
     print(reports, format);
     const bool is_any_wrong = std::any_of(reports.begin(), reports.end(), [](const auto& report) {

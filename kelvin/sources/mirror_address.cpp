@@ -59,7 +59,7 @@ std::string address_of(const std::string& mirror) {
 
 std::string file_name_of(const std::string& address) {
   const auto path = address.substr(0, address.find_first_of("?#"));
-  const auto name = path.substr(path.rfind('/') + 1);
+  auto name = path.substr(path.rfind('/') + 1);
   check(!name.empty(), "address '", address, "': must end in a file name");
   return name;
 }
