@@ -30,6 +30,38 @@ std::string rejected(const std::string& override) {
   return error_of([&] { settings_of({override}); });
 }
 
+TEST(RunSettings, KnowsWhichDataAreWanted) {
+  const auto settings = settings_of(
+      {"data.name=glyphs10", "data.classes=[\"4\"]", "data.ood=[\"textures10\"]",
+       "data.ood_classes=[\"3\"]", "data.validation_samples=500", "data.test_on=validation",
+       "data.subset_seed=7", "data.augment=crop-flip", "data.image_size=16", "data.crop_share=0.5",
+       "data.cache_images=true", "data.image_root=/pictures"});
+  EXPECT_EQ(settings.request.classes, std::vector<std::string>{"4"});
+  EXPECT_EQ(settings.ood_classes, std::vector<std::string>{"3"});
+  EXPECT_EQ(settings.request.validation_samples, 500);
+  EXPECT_TRUE(settings.request.test_on_validation);
+  EXPECT_EQ(settings.request.subset_seed, 7U);
+  EXPECT_EQ(settings.train.augmentation, Augmentation::crop_flip);
+  EXPECT_EQ(settings.request.image_size, 16);
+  EXPECT_EQ(settings.request.crop_share, 0.5);
+  EXPECT_TRUE(settings.request.cache_images);
+  EXPECT_EQ(settings.request.image_root, "/pictures");
+}
+
+TEST(RunSettings, RejectsDataThatCannotBe) {
+  EXPECT_EQ(rejected("data.test_on=train"),
+            "data.test_on: must be test or validation, got 'train'");
+  EXPECT_EQ(rejected("data.test_on=validation"),
+            "data.test_on: to test on validation images, set data.validation_samples above 0");
+  EXPECT_EQ(rejected("data.subset_seed=-1"), "data.subset_seed: must not be below 0, got -1");
+  EXPECT_EQ(rejected("data.image_size=5000"),
+            "data.image_size: must be from 0 (the dataset's own) to 4096, got 5000");
+  EXPECT_EQ(rejected("data.crop_share=0"), "data.crop_share: must be in (0, 1], got 0");
+  EXPECT_EQ(rejected("data.classes=[\"101\"]"), "data.classes: must be from 2 to 100, got 101");
+  EXPECT_TRUE(rejected("data.augment=mixup").starts_with("data.augment: must be one of"));
+  EXPECT_EQ(rejected("data.name=imagefolder:/nowhere"), "imagefolder:/nowhere: no such folder");
+}
+
 TEST(RunSettings, TakesWhatTheConfigSays) {
   const auto settings = settings_of(
       {"seed=3", "data.name=glyphs10", "data.ood=[\"textures10\"]", "data.train_samples=50",

@@ -11,6 +11,7 @@
 
 #include "kelvin/core/npz_file.h"
 #include "kelvin/experiment/run_settings.h"
+#include "kelvin/formats/png_file.h"
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
@@ -250,6 +251,33 @@ TEST(Run, ThatDivergesFailsAndSaysSo) {
 TEST(Run, WithABadSettingLeavesNoFolder) {
   TemporaryFolder folder;
   error_of([&] { run(tiny_config({"train.epochs=0"}), folder / "run", kNoMetadata, {}); });
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST(Run, OnADatasetThatIsNotThereLeavesNoFolder) {
+  TemporaryFolder folder;
+  RunContext context;
+  context.data_folder = folder.path();
+  const auto message = error_of([&] {
+    run(tiny_config({"data.name=cifar10", "model.name=mlp"}), folder / "run", kNoMetadata, context);
+  });
+  EXPECT_NE(message.find("'kelvin data fetch cifar10'"), std::string::npos) << message;
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST(Run, RefusesForeignDataWithoutTheTrainingImagesThatProbesNeed) {
+  TemporaryFolder folder;
+  fs::create_directories(folder / "photos/cat");
+  write_png(folder / "photos/cat/1.png",
+            {.width = 1, .height = 1, .rgb = std::vector<uint8_t>{1, 2, 3}});
+  const auto name = "imagefolder:" + folder / "photos";
+  const auto message = error_of([&] {
+    run(tiny_config({"data.ood=[\"" + name + "\"]", "measure.names=[\"linear_probe\"]"}),
+        folder / "run", kNoMetadata, {});
+  });
+  EXPECT_EQ(message, "dataset '" + name +
+                         "' has no training images, which measure 'linear_probe' needs of foreign "
+                         "data");
   EXPECT_FALSE(fs::exists(folder / "run"));
 }
 

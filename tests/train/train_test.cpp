@@ -51,6 +51,22 @@ bool all_equal(const std::vector<torch::Tensor>& left, const std::vector<torch::
   return true;
 }
 
+TEST(Train, ShowsAugmentedImagesIfAskedTo) {
+  auto options = few_epochs();
+  const auto plain = weights_after(options);
+  options.augmentation = Augmentation::crop_flip;
+  EXPECT_FALSE(all_equal(weights_after(options), plain));
+  EXPECT_TRUE(all_equal(weights_after(options), weights_after(options)));
+}
+
+TEST(Train, RefusesADatasetWithoutTrainingImages) {
+  auto dataset = dark_and_bright();
+  dataset.train = {};
+  const auto model = small_model();
+  EXPECT_EQ(error_of([&] { train(*model, dataset, few_epochs(), {}, kNever); }),
+            "train: dataset 'dark_and_bright' has no training images");
+}
+
 // Notes each call in a list that several recorders may share.
 class Recorder : public TrainObserver {
  public:

@@ -1,4 +1,4 @@
-#include "kelvin/sources/md5.h"
+#include "kelvin/sources/checksum.h"
 
 #include <md5.h>
 
