@@ -9,7 +9,7 @@
 #include "kelvin/sources/assemble.h"
 #include "kelvin/sources/data_lock.h"
 #include "kelvin/sources/file_report.h"
-#include "kelvin/sources/md5.h"
+#include "kelvin/sources/md5_sum.h"
 #include "kelvin/sources/mirror_address.h"
 #include "kelvin/sources/new_file.h"
 #include "kelvin/sources/replace_folder.h"

@@ -2,7 +2,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/formats/gzip.h"
-#include "kelvin/sources/md5.h"
+#include "kelvin/sources/md5_sum.h"
 
 namespace kelvin {
 namespace {

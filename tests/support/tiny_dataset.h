@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kelvin/sources/known_dataset.h"
-#include "kelvin/sources/md5.h"
+#include "kelvin/sources/md5_sum.h"
 
 namespace kelvin {
 

@@ -1,4 +1,4 @@
-#include "kelvin/sources/md5.h"
+#include "kelvin/sources/md5_sum.h"
 
 #include <gtest/gtest.h>
 
