@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kPixels = 32 * 32;
+constexpr size_t kPixels = 1024;  // 32 x 32
 constexpr size_t kChannels = 3;
 constexpr size_t kRecordBytes = 1 + kPixels * kChannels;
 constexpr int64_t kMostPictureBytes = 64 << 20;  // a batch has 30 MB before it is packed

@@ -43,6 +43,7 @@ TEST(DataLock, NeverHasTwoHoldersInARace) {
   std::atomic<int> most = 0;
   std::atomic<int> successes = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 200; ++round) {

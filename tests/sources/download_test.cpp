@@ -207,6 +207,7 @@ TEST_F(Downloading, RefusesToExpectNothing) {
 
 TEST_F(Downloading, WorksInManyThreads) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([this, i] {
       download(server_.address("cut-100000-2/x.bin"), folder_ / std::to_string(i), kBytes,

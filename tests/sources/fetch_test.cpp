@@ -29,8 +29,9 @@ class Fetch : public testing::Test {
                       .bytes = static_cast<int64_t>(bytes.size()),
                       .md5 = md5_of(bytes)};
     for (const auto& fault : faults) {
-      download.mirrors.push_back(fault == "closed" ? closed_address(name)
-                                                   : server_.address(fault + "/" + name));
+      download.mirrors.push_back(fault == "closed"
+                                     ? closed_address(name)
+                                     : server_.address((fs::path(fault) / name).string()));
     }
     return download;
   }

@@ -35,6 +35,7 @@ class LocalServer {
                                       KELVIN_SOURCE_DIR "/tests/support/flaky_server.py",
                                       folder_.path().string()};
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const int failure =
