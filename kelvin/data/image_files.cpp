@@ -18,39 +18,20 @@ std::span<const uint8_t> bytes_of(const std::string& content) {
   return {reinterpret_cast<const uint8_t*>(content.data()), content.size()};
 }
 
-// The part that remains of a picture whose shorter side becomes `resized` and whose middle
-// side x side is kept, in pixels of the picture itself.
-Box middle_box(const PictureSize& picture, int64_t resized, int64_t side) {
-  const auto shorter = std::min(picture.width, picture.height);
-  const auto resized_width = resized * picture.width / shorter;
-  const auto resized_height = resized * picture.height / shorter;
-  const double scale_x = static_cast<double>(picture.width) / static_cast<double>(resized_width);
-  const double scale_y = static_cast<double>(picture.height) / static_cast<double>(resized_height);
-  // Halves go to the even neighbour, as in Python's round.
-  const double left = std::nearbyint(static_cast<double>(resized_width - side) / 2);
-  const double top = std::nearbyint(static_cast<double>(resized_height - side) / 2);
-  return {.left = left * scale_x,
-          .top = top * scale_y,
-          .width = static_cast<double>(side) * scale_x,
-          .height = static_cast<double>(side) * scale_y};
+// What torchvision's Resize makes of a picture: the shorter side has `shorter` pixels.
+PictureSize resized(const PictureSize& picture, int64_t shorter) {
+  const auto least = std::min(picture.width, picture.height);
+  return {.width = shorter * picture.width / least, .height = shorter * picture.height / least};
 }
 
-// The decoder may shrink a picture as long as no side of the box gets fewer pixels than wanted.
-double largest_shrink(const Box& box, const ImageFileOptions& options) {
-  if (options.exact_decoding) return 1;
-  return std::max(1.0, std::min(box.width, box.height) / static_cast<double>(options.size));
+// The middle of `side` pixels; halves go to the even neighbour, as in Python's round.
+int64_t middle(int64_t length, int64_t side) {
+  return static_cast<int64_t>(std::nearbyint(static_cast<double>(length - side) / 2));
 }
 
-void decode_box(const std::string& content, const std::string& where, const PictureSize& size,
-                const Box& box, const ImageFileOptions& options, std::span<uint8_t> rgb) {
-  const auto picture = decode_picture(bytes_of(content), where, largest_shrink(box, options));
-  const double scale_x = static_cast<double>(picture.width) / static_cast<double>(size.width);
-  const double scale_y = static_cast<double>(picture.height) / static_cast<double>(size.height);
-  const Box scaled{.left = box.left * scale_x,
-                   .top = box.top * scale_y,
-                   .width = box.width * scale_x,
-                   .height = box.height * scale_y};
-  resize(picture, scaled, options.size, options.size, rgb);
+// The decoder may shrink a picture as long as it keeps what will be resized to fewer pixels.
+double largest_shrink(double pixels, int64_t wanted, const ImageFileOptions& options) {
+  return options.exact_decoding ? 1 : std::max(1.0, pixels / static_cast<double>(wanted));
 }
 
 }  // namespace
@@ -68,17 +49,35 @@ void ImageFiles::decode_middle(int64_t index, std::span<uint8_t> rgb) const {
   const auto& path = files_.paths.at(static_cast<size_t>(index));
   const auto content = read_file(path);
   const auto size = picture_size(bytes_of(content), path.string());
-  const auto resized =
-      std::max(options_.size,
-               static_cast<int64_t>(static_cast<double>(options_.size) / options_.crop_share));
-  decode_box(content, path.string(), size, middle_box(size, resized, options_.size), options_, rgb);
+  const auto side = options_.size;
+  const auto shorter = static_cast<int64_t>(static_cast<double>(side) / options_.crop_share);
+  const auto full = resized(size, shorter);
+  const auto shrink =
+      largest_shrink(static_cast<double>(std::min(size.width, size.height)), shorter, options_);
+  const auto picture = decode_picture(bytes_of(content), path.string(), shrink);
+  resize_window(picture, full,
+                {.left = middle(full.width, side),
+                 .top = middle(full.height, side),
+                 .width = side,
+                 .height = side},
+                rgb);
 }
 
 void ImageFiles::decode_random(int64_t index, HashStream& stream, std::span<uint8_t> rgb) const {
   const auto& path = files_.paths.at(static_cast<size_t>(index));
   const auto content = read_file(path);
   const auto size = picture_size(bytes_of(content), path.string());
-  decode_box(content, path.string(), size, draw_box(size, stream), options_, rgb);
+  const auto box = draw_box(size, stream);
+  const auto shrink = largest_shrink(std::min(box.width, box.height), options_.size, options_);
+  const auto picture = decode_picture(bytes_of(content), path.string(), shrink);
+  const double scale_x = static_cast<double>(picture.width) / static_cast<double>(size.width);
+  const double scale_y = static_cast<double>(picture.height) / static_cast<double>(size.height);
+  resize(picture,
+         {.left = box.left * scale_x,
+          .top = box.top * scale_y,
+          .width = box.width * scale_x,
+          .height = box.height * scale_y},
+         options_.size, options_.size, rgb);
 }
 
 }  // namespace kelvin

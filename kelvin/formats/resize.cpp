@@ -33,16 +33,23 @@ double triangle(double distance) { return std::max(0.0, 1.0 - std::abs(distance)
 
 int64_t rounded(double number) { return static_cast<int64_t>(std::floor(number + 0.5)); }
 
+// The output points [first, first + count) of an axis of `points` of them.
+struct Points {
+  int64_t points = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
 // `begin` and `end` are single precision because Pillow's are.
-Weights make_weights(int64_t source, float begin, float end, int64_t points) {
-  const double scale = static_cast<double>(end - begin) / static_cast<double>(points);
+Weights make_weights(int64_t source, float begin, float end, const Points& wanted) {
+  const double scale = static_cast<double>(end - begin) / static_cast<double>(wanted.points);
   const double support = std::max(scale, 1.0);
   Weights axis;
   axis.taps = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
-  axis.weights.assign(static_cast<size_t>(points * axis.taps), 0);
+  axis.weights.assign(static_cast<size_t>(wanted.count * axis.taps), 0);
   std::vector<double> exact(static_cast<size_t>(axis.taps));
-  for (int64_t point = 0; point < points; ++point) {
-    const double centre = begin + (static_cast<double>(point) + 0.5) * scale;
+  for (int64_t point = 0; point < wanted.count; ++point) {
+    const double centre = begin + (static_cast<double>(wanted.first + point) + 0.5) * scale;
     const auto first = std::max<int64_t>(rounded(centre - support), 0);
     const auto last = std::min<int64_t>(rounded(centre + support), source);
     double sum = 0;
@@ -207,18 +214,7 @@ bool is_range(double begin, double length, int64_t size) {
   return first >= 0 && last > first && last <= static_cast<float>(size);
 }
 
-void check_arguments(const Picture& picture, const Box& box, int64_t width, int64_t height,
-                     std::span<const uint8_t> rgb) {
-  const auto given = static_cast<int64_t>(picture.rgb.size());
-  check(picture.width > 0 && picture.height > 0 &&
-            given / picture.width / picture.height == kChannels &&
-            given % (picture.width * picture.height) == 0,
-        "resize: a picture of ", picture.width, "x", picture.height,
-        " must have 3 bytes per pixel and at least one, got ", given, " bytes");
-  check(
-      is_range(box.left, box.width, picture.width) && is_range(box.top, box.height, picture.height),
-      "resize: the box must lie inside of the picture of ", picture.width, "x", picture.height,
-      ", got ", box.width, "x", box.height, " at ", box.left, ", ", box.top);
+void check_room(int64_t width, int64_t height, std::span<const uint8_t> rgb) {
   const auto room = static_cast<int64_t>(rgb.size());
   check(
       width > 0 && height > 0 && room / width / height == kChannels && room % (width * height) == 0,
@@ -226,15 +222,18 @@ void check_arguments(const Picture& picture, const Box& box, int64_t width, int6
       room, " bytes");
 }
 
-}  // namespace
+void check_picture(const Picture& picture) {
+  const auto given = static_cast<int64_t>(picture.rgb.size());
+  check(picture.width > 0 && picture.height > 0 &&
+            given / picture.width / picture.height == kChannels &&
+            given % (picture.width * picture.height) == 0,
+        "resize: a picture of ", picture.width, "x", picture.height,
+        " must have 3 bytes per pixel and at least one, got ", given, " bytes");
+}
 
-void resize(const Picture& picture, const Box& box, int64_t width, int64_t height,
-            std::span<uint8_t> rgb) {
-  check_arguments(picture, box, width, height, rgb);
-  const auto columns = make_weights(picture.width, static_cast<float>(box.left),
-                                    static_cast<float>(box.left + box.width), width);
-  const auto rows = make_weights(picture.height, static_cast<float>(box.top),
-                                 static_cast<float>(box.top + box.height), height);
+void resample(const Picture& picture, const Weights& columns, const Weights& rows,
+              std::span<uint8_t> rgb) {
+  const auto width = static_cast<int64_t>(columns.first.size());
   const auto first = rows.first.front();
   const auto last = rows.first.back() + rows.count.back();
   const auto row_bytes = picture.width * kChannels;
@@ -253,6 +252,40 @@ void resize(const Picture& picture, const Box& box, int64_t width, int64_t heigh
   job.source.back() = last_row.data();
   job.narrowed.resize(static_cast<size_t>((last - first) * job.stride));
   run_passes_for_this_machine(job);
+}
+
+}  // namespace
+
+void resize(const Picture& picture, const Box& box, int64_t width, int64_t height,
+            std::span<uint8_t> rgb) {
+  check_picture(picture);
+  check(
+      is_range(box.left, box.width, picture.width) && is_range(box.top, box.height, picture.height),
+      "resize: the box must lie inside of the picture of ", picture.width, "x", picture.height,
+      ", got ", box.width, "x", box.height, " at ", box.left, ", ", box.top);
+  check_room(width, height, rgb);
+  resample(picture,
+           make_weights(picture.width, static_cast<float>(box.left),
+                        static_cast<float>(box.left + box.width), {width, 0, width}),
+           make_weights(picture.height, static_cast<float>(box.top),
+                        static_cast<float>(box.top + box.height), {height, 0, height}),
+           rgb);
+}
+
+void resize_window(const Picture& picture, const PictureSize& full, const Window& window,
+                   std::span<uint8_t> rgb) {
+  check_picture(picture);
+  check(window.left >= 0 && window.top >= 0 && window.width <= full.width - window.left &&
+            window.height <= full.height - window.top,
+        "resize: the window must lie inside of ", full.width, "x", full.height, ", got ",
+        window.width, "x", window.height, " at ", window.left, ", ", window.top);
+  check_room(window.width, window.height, rgb);
+  resample(picture,
+           make_weights(picture.width, 0, static_cast<float>(picture.width),
+                        {full.width, window.left, window.width}),
+           make_weights(picture.height, 0, static_cast<float>(picture.height),
+                        {full.height, window.top, window.height}),
+           rgb);
 }
 
 }  // namespace kelvin

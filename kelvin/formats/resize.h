@@ -20,4 +20,17 @@ struct Box {
 void resize(const Picture& picture, const Box& box, int64_t width, int64_t height,
             std::span<uint8_t> rgb);
 
+// Some of the pixels of a picture, counted from its upper left corner.
+struct Window {
+  int64_t left = 0;
+  int64_t top = 0;
+  int64_t width = 0;
+  int64_t height = 0;
+};
+
+// The whole picture resized to `full`, of which only the window is computed: the same bytes as a
+// resize and a crop.  Writes [window.height, window.width, 3].
+void resize_window(const Picture& picture, const PictureSize& full, const Window& window,
+                   std::span<uint8_t> rgb);
+
 }  // namespace kelvin

@@ -174,5 +174,33 @@ TEST(Resize, RefusesSizesThatDoNotFitTheBytes) {
   EXPECT_NE(error_of([&] { resize({}, box, 4, 4, rgb); }), "");
 }
 
+TEST(ResizeWindow, GivesAPartOfTheWholePictureResized) {
+  const auto picture = noise(100, 75);
+  constexpr PictureSize kFull{.width = 85, .height = 64};
+  const auto whole = resized(picture, {.width = 100, .height = 75}, kFull.width, kFull.height);
+  for (const Window& window : {Window{0, 0, 85, 64}, Window{14, 4, 56, 56}, Window{84, 63, 1, 1}}) {
+    std::vector<uint8_t> part(static_cast<size_t>(window.width * window.height * 3));
+    resize_window(picture, kFull, window, part);
+    std::vector<uint8_t> expected;
+    for (int64_t y = window.top; y < window.top + window.height; ++y) {
+      const auto row = whole.begin() + (y * kFull.width + window.left) * 3;
+      expected.insert(expected.end(), row, row + window.width * 3);
+    }
+    EXPECT_EQ(part, expected);
+  }
+}
+
+TEST(ResizeWindow, RefusesAWindowBesideThePicture) {
+  const auto picture = noise(10, 8);
+  std::vector<uint8_t> rgb(48);
+  EXPECT_EQ(error_of([&] {
+              resize_window(picture, {20, 16}, {17, 0, 4, 4}, rgb);
+            }),
+            "resize: the window must lie inside of 20x16, got 4x4 at 17, 0");
+  EXPECT_NE(error_of([&] { resize_window(picture, {20, 16}, {0, -1, 4, 4}, rgb); }), "");
+  EXPECT_NE(error_of([&] { resize_window(picture, {20, 16}, {0, 0, 4, 5}, rgb); }), "");
+  EXPECT_NE(error_of([&] { resize_window(picture, {0, 0}, {0, 0, 4, 4}, rgb); }), "");
+}
+
 }  // namespace
 }  // namespace kelvin
