@@ -49,6 +49,7 @@ Augmentation augmentation_of(const std::string& name) {
   const auto found = by_name.find(name);
   if (found == by_name.end()) {
     std::vector<std::string> names;
+    names.reserve(by_name.size());
     for (const auto& [known, augmentation] : by_name) names.push_back(known);
     check(false, "data.augment: must be one of ", join(names, ", "), ", got '", name, "'");
   }

@@ -52,6 +52,7 @@ void name_classes_by_number(Dataset& dataset) {
 void keep_classes(Dataset& dataset, const std::vector<std::string>& wanted) {
   const auto chosen = chosen_classes(wanted, dataset.class_names);
   std::vector<std::string> names;
+  names.reserve(chosen.size());
   for (const auto label : chosen)
     names.push_back(dataset.class_names.at(static_cast<size_t>(label)));
   dataset.train = of_classes(dataset.train, chosen);

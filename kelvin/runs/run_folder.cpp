@@ -47,9 +47,26 @@ std::vector<Json> load_lines(const fs::path& path) {
   return lines;
 }
 
+// A dataset may be called by a path, which cannot be the name of a file: slashes are written as in
+// addresses of the web.
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+std::string file_name_of(const std::string& name) {
+  return replaced(replaced(name, "%", "%25"), "/", "%2F");
+}
+
+std::string name_of_file(const std::string& file_name) {
+  return replaced(replaced(file_name, "%2F", "/"), "%25", "%");
+}
+
 // Files are called DETECTOR@OOD.csv with the columns population, score.
 Scores load_scores(const fs::path& path) {
-  const auto name = path.stem().string();
+  const auto name = name_of_file(path.stem().string());
   const auto at = name.find('@');
   Scores scores{.detector = name.substr(0, at),
                 .ood = at == std::string::npos ? "" : name.substr(at + 1),
@@ -134,7 +151,8 @@ void RunFolder::write_scores(const Scores& scores) const {
   for (const double score : scores.id_scores) text += fmt::format("id,{}\n", score);
   for (const double score : scores.ood_scores) text += fmt::format("ood,{}\n", score);
   fs::create_directories(path_ / "scores");
-  write_file_atomically(path_ / "scores" / (scores.detector + "@" + scores.ood + ".csv"), text);
+  write_file_atomically(
+      path_ / "scores" / (file_name_of(scores.detector + "@" + scores.ood) + ".csv"), text);
 }
 
 void RunFolder::set_status(RunStatus status) const {

@@ -94,6 +94,17 @@ TEST(RunFolder, KeepsEveryBitOfScoresInTheOrderOfDetectors) {
   EXPECT_EQ(scores[2].detector, "neco");
 }
 
+TEST(RunFolder, KeepsScoresOnDatasetsThatAreCalledByAPath) {
+  const TemporaryFolder folder;
+  const auto run = new_run(folder.path() / "run");
+  const std::string name = "imagefolder:/photos/100%2F/v1.0";
+  run.write_scores({.detector = "msp", .ood = name, .id_scores = {1}, .ood_scores = {2}});
+  const auto scores = load_run(run.path()).scores;
+  ASSERT_EQ(scores.size(), 1U);
+  EXPECT_EQ(scores[0].detector, "msp");
+  EXPECT_EQ(scores[0].ood, name);
+}
+
 TEST(RunFolder, CanBeOpenedToAddReadings) {
   const TemporaryFolder folder;
   new_run(folder.path() / "run").set_status(RunStatus::finished);
