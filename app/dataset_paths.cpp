@@ -1,10 +1,10 @@
 #include "app/dataset_paths.h"
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 
 namespace kelvin {
@@ -21,23 +21,45 @@ std::string absolute_path(const std::string& path, const fs::path& data_folder) 
 }
 
 std::string absolute_name(const std::string& name, const fs::path& data_folder) {
-  constexpr std::array<std::string_view, 2> kPrefixes = {"imagefolder:", "imagelist:"};
-  for (const auto prefix : kPrefixes) {
-    if (!name.starts_with(prefix)) continue;
-    std::vector<std::string> paths;
-    for (const auto& path : split(name.substr(prefix.size()), ',')) {
-      paths.push_back(absolute_path(path, data_folder));
-    }
-    return std::string(prefix) + join(paths, ",");
+  constexpr std::string_view kFolder = "imagefolder:";
+  constexpr std::string_view kLists = "imagelist:";
+  if (name.starts_with(kFolder)) {
+    return std::string(kFolder) + absolute_path(name.substr(kFolder.size()), data_folder);
   }
-  return name;
+  if (!name.starts_with(kLists)) return name;
+  std::vector<std::string> paths;
+  for (const auto& path : split(name.substr(kLists.size()), ',')) {
+    paths.push_back(absolute_path(path, data_folder));
+  }
+  return std::string(kLists) + join(paths, ",");
+}
+
+// Configs are UTF-8; a path need not be.
+void check_is_text(const std::string& key, const Value& value) {
+  try {
+    value.dump();
+  } catch (const nlohmann::json::type_error&) {
+    check(false, key, ": must be UTF-8, the path has other bytes");
+  }
+}
+
+// A text of the config, if it is there and one.
+std::string text_at(const Config& config, const std::string& key) {
+  const bool is_text = config.has(key) && config.at(key).is_string();
+  return is_text ? config.at(key).get<std::string>() : "";
 }
 
 }  // namespace
 
 void make_dataset_paths_absolute(Config& config, const fs::path& data_folder) {
-  if (config.has("data.name") && config.at("data.name").is_string()) {
-    config.set("data.name", absolute_name(config.at("data.name").get<std::string>(), data_folder));
+  for (const char* key : {"data.name", "data.ood", "data.image_root"}) {
+    if (config.has(key)) check_is_text(key, config.at(key));
+  }
+  if (const auto name = text_at(config, "data.name"); !name.empty()) {
+    config.set("data.name", absolute_name(name, data_folder));
+  }
+  if (const auto root = text_at(config, "data.image_root"); !root.empty()) {
+    config.set("data.image_root", absolute_path(root, data_folder));
   }
   if (!config.has("data.ood") || !config.at("data.ood").is_array()) return;
   auto names = config.at("data.ood");

@@ -124,8 +124,8 @@ int run_tool(int argc, char** argv) {
     return kUserError;
   } catch (const std::filesystem::filesystem_error& error) {
     // No right to look, a name too long, a full disk: nothing we can mend.
-    print_for_people(
-        fmt::format("{}: {}: {}\n", speaker, error.path1().string(), error.code().message()));
+    print_for_people(fmt::format("{}: {}: {}\n", speaker, one_line(error.path1().string()),
+                                 error.code().message()));
     return kUserError;
   } catch (const std::system_error& error) {  // what fmt throws when stdout takes no more
     print_for_people(fmt::format("{}: {}\n", speaker, one_line(error.what())));

@@ -54,7 +54,10 @@ class ShowData : public Verb {
           columns_);
     Config config;
     config.set("data.name", name_);
-    for (const auto& assignment : overrides_) config.apply_override(assignment);
+    for (const auto& assignment : overrides_) {
+      check(!assignment.starts_with("data.name="), "data.name: is '", name_, "' already");
+      config.apply_override(assignment);
+    }
     const auto data_folder = data_folder_.folder();
     make_dataset_paths_absolute(config, data_folder);
 

@@ -120,7 +120,10 @@ Registry<DatasetEntry>& datasets() {
 }
 
 const DatasetEntry& find_dataset(const std::string& name) {
-  return datasets().find(entry_and_path(name).first);
+  const auto& entry = datasets().find(entry_and_path(name).first);
+  check(entry.classes == 0 || name.find(':') == std::string::npos, "dataset '", name,
+        "': only datasets whose files tell their classes take a path after a colon");
+  return entry;
 }
 
 DatasetFacts dataset_facts(const std::string& name, const DatasetRequest& request) {

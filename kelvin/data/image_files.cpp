@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
-#include "kelvin/core/files.h"
 #include "kelvin/data/augmentation.h"
 #include "kelvin/formats/image_file.h"
 #include "kelvin/formats/resize.h"
+#include "kelvin/formats/stored_file.h"
 
 namespace kelvin {
 namespace {
@@ -41,13 +41,13 @@ ImageFiles::ImageFiles(LabelledFiles files, const ImageFileOptions& options)
   constexpr int64_t kLargest = 4096;
   check(options.size >= 1 && options.size <= kLargest, "data.image_size: must be from 1 to ",
         kLargest, ", got ", options.size);
-  check(options.crop_share > 0 && options.crop_share <= 1,
-        "data.crop_share: must be in (0, 1], got ", options.crop_share);
+  check(options.crop_share >= 0.01 && options.crop_share <= 1,
+        "data.crop_share: must be from 0.01 to 1, got ", options.crop_share);
 }
 
 void ImageFiles::decode_middle(int64_t index, std::span<uint8_t> rgb) const {
   const auto& path = files_.paths.at(static_cast<size_t>(index));
-  const auto content = read_file(path);
+  const auto content = read_stored_file(path, kMostPictureBytes);
   const auto size = picture_size(bytes_of(content), path.string());
   const auto side = options_.size;
   const auto shorter = static_cast<int64_t>(static_cast<double>(side) / options_.crop_share);
@@ -65,7 +65,7 @@ void ImageFiles::decode_middle(int64_t index, std::span<uint8_t> rgb) const {
 
 void ImageFiles::decode_random(int64_t index, HashStream& stream, std::span<uint8_t> rgb) const {
   const auto& path = files_.paths.at(static_cast<size_t>(index));
-  const auto content = read_file(path);
+  const auto content = read_stored_file(path, kMostPictureBytes);
   const auto size = picture_size(bytes_of(content), path.string());
   const auto box = draw_box(size, stream);
   const auto shrink = largest_shrink(std::min(box.width, box.height), options_.size, options_);

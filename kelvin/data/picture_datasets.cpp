@@ -43,8 +43,12 @@ SplitFiles folder_files(const DatasetRequest& request) {
   if (!fs::is_directory(folder / "train")) return {.test = scan_image_folder(folder)};
   for (const auto* split : {"val", "test"}) {
     if (!fs::is_directory(folder / split)) continue;
-    SplitFiles files{.train = scan_image_folder(folder / "train"), .test = {}};
-    files.test = scan_image_folder(folder / split, files.train.class_names);
+    SplitFiles files{.train = scan_image_folder(folder / "train"),
+                     .test = scan_image_folder(folder / split)};
+    check(files.test.class_names == files.train.class_names, (folder / split).string(),
+          ": must have the ", files.train.class_names.size(), " classes of ",
+          (folder / "train").string(), ", has ", files.test.class_names.size(),
+          " that are not all the same");
     return files;
   }
   check(false, folder.string(), ": holds train but neither val nor test");

@@ -85,6 +85,9 @@ std::vector<int64_t> chosen_classes(const std::vector<std::string>& wanted,
     check(count >= 2 && count <= total, "data.classes: must be from 2 to ", total, ", got ", count);
     return all_below(count);
   }
+  check(wanted.size() >= 2,
+        "data.classes: needs a number of classes or the names of two or more, got '",
+        join(wanted, ","), "'");
   std::vector<int64_t> chosen;
   for (const auto& name : wanted) {
     const auto found = std::find(class_names.begin(), class_names.end(), name);
@@ -98,7 +101,6 @@ std::vector<int64_t> chosen_classes(const std::vector<std::string>& wanted,
           "' is named twice");
     chosen.push_back(number);
   }
-  check(chosen.size() >= 2, "data.classes: needs at least two classes, got ", chosen.size());
   return chosen;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/Version.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "kelvin/core/check.h"
@@ -24,10 +25,13 @@ Json plan(const Config& resolved, const RunContext& context) {
   torch::NoGradGuard no_grad;
   const auto settings = RunSettings::from(resolved);
   auto request = settings.request;
-  request.train_samples = 256;
+  const auto shape = dataset_facts(settings.dataset, request).shape;
+  // As many pixels as 256 images of CIFAR have: larger ones would take minutes and all memory.
+  request.train_samples = std::clamp<int64_t>(256 * 32 * 32 / (shape.height * shape.width), 8, 256);
   request.test_samples = 1;
   request.data_folder = context.data_folder;
   const auto sample = load_dataset(settings.dataset, request);
+  check_trainable(settings, sample);
   const auto model = settings.build_model(shape_for(sample));
   model->eval();
   const BatchMaker batches(sample.mean, sample.deviation);

@@ -98,6 +98,7 @@ void run(const Config& config, const std::filesystem::path& output,
          const nlohmann::ordered_json& metadata, const RunContext& context) {
   const auto settings = RunSettings::from(config);
   const auto data = load_data(settings, context);  // a dataset that is not there leaves no folder
+  check_trainable(settings, data.own);
   const auto folder = RunFolder::create(output, settings.resolved, metadata);
   try {
     folder.set_status(execute(settings, data, folder, context));

@@ -66,8 +66,11 @@ void read_pictures(Settings& settings, RunSettings& run) {
   request.image_root = image_root;
   check(request.image_size >= 0 && request.image_size <= 4096,
         "data.image_size: must be from 0 (the dataset's own) to 4096, got ", request.image_size);
-  check(request.crop_share > 0 && request.crop_share <= 1,
-        "data.crop_share: must be in (0, 1], got ", request.crop_share);
+  check(request.crop_share >= 0.01 && request.crop_share <= 1,
+        "data.crop_share: must be from 0.01 to 1, got ", request.crop_share);
+  check(!request.cache_images || run.train.augmentation != Augmentation::resized_crop_flip,
+        "data.cache_images: keeps the middle of each picture, so that data.augment cannot be "
+        "resized-crop-flip");
 }
 
 void read_data(const Config& config, RunSettings& run) {
@@ -166,6 +169,13 @@ void read_model(const Config& config, RunSettings& run) {
 
 ModelShape shape_for(const Dataset& dataset) {
   return model_shape(dataset.test.shape(), dataset.classes);
+}
+
+void check_trainable(const RunSettings& settings, const Dataset& dataset) {
+  check(dataset.train.size() > 0, "dataset '", dataset.name, "' has no training images");
+  check(dataset.train.files || settings.train.augmentation != Augmentation::resized_crop_flip,
+        "data.augment: resized-crop-flip is for pictures on disk; for '", dataset.name,
+        "' there is crop-flip");
 }
 
 RunSettings RunSettings::from(const Config& config) {

@@ -24,6 +24,11 @@ struct MeasureSettings {
 // What a model for this dataset takes and gives.
 ModelShape shape_for(const Dataset& dataset);
 
+struct RunSettings;
+
+// An Error if these settings cannot train on this dataset.
+void check_trainable(const RunSettings& settings, const Dataset& dataset);
+
 // The whole description of a run.  Made from a config; everything is checked, nothing is unset.
 struct RunSettings {
   int64_t seed = 0;

@@ -11,6 +11,9 @@ namespace kelvin {
 // JPEG or PNG, told by the first bytes and not by the name: ImageNet holds a PNG called .JPEG.
 // `where` names the file in messages.
 
+// The largest file that is taken for a picture.
+constexpr int64_t kMostPictureBytes = int64_t{1} << 28;
+
 // Reads the header alone.
 PictureSize picture_size(std::span<const uint8_t> bytes, const std::string& where);
 

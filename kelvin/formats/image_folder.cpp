@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
-#include "kelvin/core/files.h"
+#include "kelvin/formats/stored_file.h"
 
 namespace kelvin {
 namespace {
+
+constexpr int64_t kMostListBytes = int64_t{1} << 30;
 
 namespace fs = std::filesystem;
 
@@ -167,7 +169,7 @@ LabelledFiles scan_image_folder(const fs::path& folder,
 }
 
 LabelledFiles read_image_list(const fs::path& list, const fs::path& root) {
-  const auto content = read_file(list);
+  const auto content = read_stored_file(list, kMostListBytes);
   LabelledFiles files;
   std::string_view rest = content;
   for (int64_t number = 1; !rest.empty(); ++number) {

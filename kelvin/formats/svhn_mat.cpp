@@ -42,7 +42,7 @@ std::vector<int64_t> digits_of(const MatArray& array, const std::string& where) 
   auto digits = array.integers(where);
   for (size_t i = 0; i < digits.size(); ++i) {
     auto& digit = digits[i];
-    check(digit >= 1 && digit <= 10, where, " ", i, ": label must be 1 to 10, is ", digit);
+    check(digit >= 1 && digit <= 10, where, ": number ", i, ": label must be 1 to 10, is ", digit);
     digit %= 10;
   }
   return digits;

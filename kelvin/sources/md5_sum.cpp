@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
+#include "kelvin/formats/stored_file.h"
 
 namespace kelvin {
 namespace {
@@ -39,9 +40,7 @@ std::string md5_of(std::string_view bytes) {
 }
 
 std::string md5_of_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  check(!std::filesystem::is_directory(path, ignored), path.string(),
-        ": is a folder, must be a file");
+  check_is_file(path);
   std::ifstream file(path, std::ios::binary);
   check(file.is_open(), path.string(), ": cannot read: ", std::strerror(errno));
   Md5 md5;

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/core/files.h"
 #include "kelvin/core/text.h"
 #include "kelvin/formats/cifar_binary.h"
 #include "kelvin/formats/cifar_pickle.h"
 #include "kelvin/formats/gzip.h"
 #include "kelvin/formats/idx_file.h"
+#include "kelvin/formats/stored_file.h"
 #include "kelvin/formats/svhn_mat.h"
 
 namespace kelvin {
@@ -28,6 +28,12 @@ bool is_folder(const fs::path& path) {
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
+}
+
+// What to do if it is not there.
+std::string remedy_for(const KnownDataset& dataset) {
+  return dataset.routes.empty() ? dataset.how_to_get
+                                : "'kelvin data fetch " + dataset.name + "' gets it";
 }
 
 // The files of one split of a dataset, as they lie below a folder.
@@ -70,14 +76,10 @@ class SplitReader {
   // Looks at the size before it reads, so that a wrong file costs nothing.
   std::string content_of(const KnownFile& file) const {
     const auto path = data_folder_ / file.path;
-    std::error_code failure;
-    const auto size = fs::file_size(path, failure);
-    if (!failure) {
-      check_size(file, path, size);
-      check(has_known_size(file) || size <= kMostFileBytes, path.string(), ": must have at most ",
-            kMostFileBytes, " bytes, has ", size);
-    }
-    return read_file(path);  // which says why there is no size
+    check(is_there(path), path.string(), ": is missing; ", remedy_for(dataset_));
+    check_is_file(path);
+    check_size(file, path, fs::file_size(path));
+    return read_stored_file(path, kMostFileBytes);
   }
 
   RawImages parse(const KnownFile& file) const {
@@ -126,6 +128,7 @@ class SplitReader {
 
   std::string idx_content(const KnownFile& file) const {
     const auto path = idx_path(file);
+    check(is_there(path), path.string(), ": is missing; ", remedy_for(dataset_));
     auto bytes = read_file_or_gzip(path, has_known_size(file) ? file.bytes : kMostFileBytes);
     check_size(file, path, bytes.size());
     return bytes;
@@ -173,10 +176,8 @@ const Layout& require_layout(const KnownDataset& dataset, const fs::path& data_f
   if (layout == nullptr) {
     std::vector<std::string> folders;
     for (const auto& candidate : dataset.layouts) folders.push_back(candidate.folder);
-    const auto remedy = dataset.routes.empty() ? dataset.how_to_get
-                                               : "'kelvin data fetch " + dataset.name + "' gets it";
     check(false, dataset.name, ": not found in ", data_folder.string(), " (looked for ",
-          join(folders, ", "), "); ", remedy);
+          join(folders, ", "), "); ", remedy_for(dataset));
   }
   return *layout;
 }

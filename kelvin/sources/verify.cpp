@@ -5,9 +5,9 @@
 #include <iterator>
 
 #include "kelvin/core/check.h"
-#include "kelvin/core/files.h"
 #include "kelvin/formats/image_file.h"
 #include "kelvin/formats/image_folder.h"
+#include "kelvin/formats/stored_file.h"
 #include "kelvin/sources/stored_dataset.h"
 
 namespace kelvin {
@@ -55,16 +55,18 @@ SplitReport report_split(const KnownDataset& dataset, const fs::path& data_folde
   return report;
 }
 
-// Files that differ are all right in another container, and others may be missing.
-void check_files(const VerifyReport& report, const Layout& layout) {
+// Empty if there is none: files that differ are all right in another container, and those that are
+// not needed may be missing.
+std::string problem_of(const VerifyReport& report, const Layout& layout) {
   const auto needed = layout.train_files.size() + layout.test_files.size();
   for (size_t i = 0; i < report.files.size(); ++i) {
     const auto& file = report.files.at(i);
     const bool is_needed = i < needed;
     const bool is_bad = (file.state == FileState::missing && is_needed) ||
                         (file.state == FileState::differs && !layout.md5_may_differ);
-    check(!is_bad, file.problem);
+    if (is_bad) return file.problem;
   }
+  return "";
 }
 
 bool are_official(const VerifyReport& report, const Layout& layout) {
@@ -79,7 +81,13 @@ void verify_files(VerifyReport& report, const KnownDataset& dataset, const Layou
   for (const auto& file : all_files(layout)) {
     report.files.push_back(report_file(file, layout.format, data_folder));
   }
-  check_files(report, layout);
+  if (const auto problem = problem_of(report, layout); !problem.empty()) {
+    // Reading tells the place, where a checksum only tells that there is one.
+    for (const auto split : {StoredSplit::train, StoredSplit::test}) {
+      read_stored(dataset, data_folder, split);
+    }
+    check(false, problem);
+  }
   report.splits.push_back(report_split(dataset, data_folder, StoredSplit::train));
   report.splits.push_back(report_split(dataset, data_folder, StoredSplit::test));
   const auto where = report.folder.string();
@@ -100,7 +108,7 @@ class ImageReader {
 
   void read(const LabelledFiles& files) {
     for (const auto& path : files.paths) {
-      const auto bytes = read_file(path);
+      const auto bytes = read_stored_file(path, kMostPictureBytes);
       const std::span<const uint8_t> view(reinterpret_cast<const uint8_t*>(bytes.data()),
                                           bytes.size());
       if (options_.thorough) {
@@ -178,6 +186,8 @@ std::vector<std::string> splits_in(const fs::path& folder) {
 
 std::vector<LabelledFiles> scan_splits(const fs::path& folder,
                                        const std::vector<std::string>& names) {
+  check(!names.empty() || !has_folder_in(folder / "train"), folder.string(),
+        ": holds train but neither val nor test");
   if (names.empty()) return {scan_image_folder(folder)};
   std::vector<LabelledFiles> splits;
   for (const auto& name : names) {

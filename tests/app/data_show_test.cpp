@@ -67,6 +67,9 @@ TEST(DataShow, AnswersBadUsageWithOneLineAndCode2) {
       {{"glyphs10", "--output", output, "--count", "0"}, "--count: must be from 1 to"},
       {{"glyphs10", "--output", output, "--split", "dev"}, "--split: must be train or test"},
       {{"glyphs10", "--output", folder / "no/where.png", "--count", "1"}, "no/where.png"},
+      {{"glyphs10", "--output", output, "data.name=glyphs100"}, "data.name: is 'glyphs10' already"},
+      {{"glyphs10:x", "--output", output}, "take a path after a colon"},
+      {{"imagefolder:bad\xff", "--output", output}, "data.name: must be UTF-8"},
       {{"glyphs10"}, "--output is required"}};
   for (const auto& bad : cases) {
     std::vector<std::string> words = {"data", "show"};
@@ -105,6 +108,24 @@ TEST_F(RealDataTool, VerifiesEverythingThatIsThere) {
   EXPECT_TRUE(verdicts["svhn"] == "official" || verdicts["svhn"] == "equal content")
       << verdicts["svhn"];
   EXPECT_EQ(verdicts["imagefolder:tiny-imagenet-100"], "readable");
+}
+
+TEST_F(RealDataTool, ShowsEverythingThatIsThere) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"cifar10", "cifar100", "cifar100-coarse", "svhn", "mnist",
+                                 "fashion-mnist", "imagefolder:tiny-imagenet-100"}) {
+    const auto result =
+        run_tool({"data", "show", name, "--split", "test", "--output", folder / "mosaic.png"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, (folder / "mosaic.png") + ": 100 test images of " + name + "\n");
+  }
+}
+
+TEST_F(RealDataTool, PlansRunsOnLargePicturesWithinReason) {
+  const auto result = run_tool({"train", "--dataset", "imagefolder:tiny-imagenet-100", "--model",
+                                "resnet10", "--dry-run", "model.width=0.25"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(result.seconds, 30);
 }
 
 // A network on CIFAR, shown digits: other size, other channels.

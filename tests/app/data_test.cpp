@@ -203,7 +203,7 @@ TEST(DataFetch, KeepsWhatCameWhenInterrupted) {
                   "--data-dir", folder.path().string()}),
       {"no_proxy=127.0.0.1"});
   const auto partial = folder.path() / ".partial/cifar-100-binary.tar.gz";
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     std::error_code absent;
     if (fs::file_size(partial, absent) == 5000 && !absent) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -115,7 +115,7 @@ TEST(ImageFiles, RejectAbsurdOptions) {
   EXPECT_EQ(error_of([] { one_file("x", {.size = 0}); }),
             "data.image_size: must be from 1 to 4096, got 0");
   EXPECT_EQ(error_of([] { one_file("x", {.crop_share = 1.5}); }),
-            "data.crop_share: must be in (0, 1], got 1.5");
+            "data.crop_share: must be from 0.01 to 1, got 1.5");
 }
 
 }  // namespace

@@ -125,6 +125,10 @@ TEST_F(PictureDatasets, RejectPathsThatLeadNowhere) {
             "imagefolder: needs a path, as in imagefolder:photos");
   EXPECT_EQ(error_of([] { load_dataset("imagefolder:/nowhere", {}); }),
             "imagefolder:/nowhere: no such folder");
+  fs::remove_all(folder_ / "photos/val/dog");
+  EXPECT_EQ(error_of([&] { load_dataset(name(), {}); }),
+            (folder_ / "photos/val") + ": must have the 2 classes of " +
+                (folder_ / "photos/train") + ", has 1 that are not all the same");
   fs::remove_all(folder_ / "photos/val");
   EXPECT_EQ(error_of([&] { load_dataset(name(), {}); }),
             (folder_ / "photos") + ": holds train but neither val nor test");

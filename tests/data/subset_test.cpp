@@ -61,7 +61,7 @@ TEST(ChosenClasses, RejectWhatIsNotThereOrTooFew) {
             }),
             "data.classes: 'ant' is named twice");
   EXPECT_EQ(error_of([&] { chosen_classes({"ant"}, names); }),
-            "data.classes: needs at least two classes, got 1");
+            "data.classes: needs a number of classes or the names of two or more, got 'ant'");
   EXPECT_EQ(error_of([&] { chosen_classes({"4"}, names); }),
             "data.classes: must be from 2 to 3, got 4");
   EXPECT_EQ(error_of([&] { chosen_classes({"1"}, names); }),

@@ -56,7 +56,7 @@ TEST(RunSettings, RejectsDataThatCannotBe) {
   EXPECT_EQ(rejected("data.subset_seed=-1"), "data.subset_seed: must not be below 0, got -1");
   EXPECT_EQ(rejected("data.image_size=5000"),
             "data.image_size: must be from 0 (the dataset's own) to 4096, got 5000");
-  EXPECT_EQ(rejected("data.crop_share=0"), "data.crop_share: must be in (0, 1], got 0");
+  EXPECT_EQ(rejected("data.crop_share=0"), "data.crop_share: must be from 0.01 to 1, got 0");
   EXPECT_EQ(rejected("data.classes=[\"101\"]"), "data.classes: must be from 2 to 100, got 101");
   EXPECT_TRUE(rejected("data.augment=mixup").starts_with("data.augment: must be one of"));
   EXPECT_EQ(rejected("data.name=imagefolder:/nowhere"), "imagefolder:/nowhere: no such folder");

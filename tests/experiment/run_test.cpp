@@ -265,6 +265,16 @@ TEST(Run, OnADatasetThatIsNotThereLeavesNoFolder) {
   EXPECT_FALSE(fs::exists(folder / "run"));
 }
 
+TEST(Run, ThatCannotTrainLeavesNoFolder) {
+  TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] {
+              run(tiny_config({"data.augment=resized-crop-flip"}), folder / "run", kNoMetadata, {});
+            }),
+            "data.augment: resized-crop-flip is for pictures on disk; for 'glyphs10' there is "
+            "crop-flip");
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
 TEST(Run, RefusesForeignDataWithoutTheTrainingImagesThatProbesNeed) {
   TemporaryFolder folder;
   fs::create_directories(folder / "photos/cat");

@@ -94,7 +94,7 @@ with tarfile.open(path, 'w:gz', compresslevel=1) as archive:
   fs::path data_ = folder_ / "data";
   TinyDataset tiny_ = tiny_dataset();
   FetchOptions options_{.limits = {.connect_seconds = 5,
-                                   .slow_seconds = 1,
+                                   .slow_seconds = 5,
                                    .least_progress_bytes = 1,
                                    .attempts_without_progress = 1,
                                    .pause_seconds = 0.01}};
@@ -197,6 +197,7 @@ TEST_F(Fetch, TriesTheNextMirror) {
 }
 
 TEST_F(Fetch, GoesOnAtTheNextMirrorWhereOneStalled) {
+  options_.limits.slow_seconds = 1;
   tiny_.known.routes = {archive_route("", {"stall-100", "plain"})};
   EXPECT_EQ(run().outcome, FetchOutcome::fetched);
   expect_dataset();

@@ -129,7 +129,8 @@ TEST_F(StoredDataset, NamesAFileThatIsMissing) {
   write_cifar10();
   fs::remove(folder_.path() / "cifar-10-batches-bin/data_batch_4.bin");
   EXPECT_EQ(refusal_of_reading(small("cifar10"), StoredSplit::train),
-            "DATA/cifar-10-batches-bin/data_batch_4.bin: cannot read: No such file or directory");
+            "DATA/cifar-10-batches-bin/data_batch_4.bin: is missing; 'kelvin data fetch cifar10' "
+            "gets it");
 }
 
 TEST_F(StoredDataset, NamesFileAndOffsetOfADamagedOne) {
@@ -216,7 +217,7 @@ TEST_F(StoredDataset, HoldsPackedFilesToTheirPublishedSize) {
 TEST_F(StoredDataset, NamesAnIdxFileThatIsMissing) {
   write_mnist("");
   EXPECT_EQ(refusal_of_reading(small("mnist"), StoredSplit::test),
-            "DATA/MNIST/raw/t10k-images-idx3-ubyte: cannot read: No such file or directory");
+            "DATA/MNIST/raw/t10k-images-idx3-ubyte: is missing; 'kelvin data fetch mnist' gets it");
 }
 
 TEST_F(StoredDataset, RejectsLabelsThatAreNotAsManyAsImages) {

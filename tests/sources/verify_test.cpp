@@ -77,12 +77,12 @@ TEST_F(Verify, NamesTheFileThatDiffers) {
   const auto why = reason();
   EXPECT_EQ(why.rfind("/test-images: must have md5 ", 0), 0U) << why;
   write_to(file("test-images"), bytes + "more");
-  EXPECT_EQ(reason(), "/test-images: must have 24 bytes, has 28");
+  EXPECT_EQ(reason(), "/test-images: must hold at most 24 bytes, has 28");
 }
 
 TEST_F(Verify, NamesTheFileThatIsMissing) {
   fs::remove(file("train-labels"));
-  EXPECT_EQ(reason(), "/train-labels: is missing");
+  EXPECT_EQ(reason(), "/train-labels: is missing; ask somebody");
 }
 
 TEST_F(Verify, CallsContentEqualIfNoSumIsPublished) {
