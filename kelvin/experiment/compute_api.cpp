@@ -27,7 +27,8 @@ Json plan(const Config& resolved, const RunContext& context) {
   auto request = settings.request;
   const auto shape = dataset_facts(settings.dataset, request).shape;
   // As many pixels as 256 images of CIFAR have: larger ones would take minutes and all memory.
-  request.train_samples = std::clamp<int64_t>(256 * 32 * 32 / (shape.height * shape.width), 8, 256);
+  constexpr int64_t kPixels = int64_t{256} * 32 * 32;
+  request.train_samples = std::clamp<int64_t>(kPixels / (shape.height * shape.width), 8, 256);
   request.test_samples = 1;
   request.data_folder = context.data_folder;
   const auto sample = load_dataset(settings.dataset, request);
