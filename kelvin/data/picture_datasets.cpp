@@ -34,25 +34,47 @@ fs::path where(const DatasetRequest& request, const std::string& path) {
   return request.data_folder / path;
 }
 
+struct SplitFolders {
+  fs::path train = {};  // empty if the folder is not divided
+  fs::path test = {};
+};
+
 // PATH/train and PATH/val or PATH/test; or class folders right below PATH, which then is a test
 // split.
-SplitFiles folder_files(const DatasetRequest& request) {
+SplitFolders split_folders(const DatasetRequest& request) {
   check(!request.path.empty(), "imagefolder: needs a path, as in imagefolder:photos");
   const auto folder = where(request, request.path);
   check(fs::is_directory(folder), "imagefolder:", request.path, ": no such folder");
-  if (!fs::is_directory(folder / "train")) return {.test = scan_image_folder(folder)};
+  if (!fs::is_directory(folder / "train")) return {.test = folder};
   for (const auto* split : {"val", "test"}) {
-    if (!fs::is_directory(folder / split)) continue;
-    SplitFiles files{.train = scan_image_folder(folder / "train"),
-                     .test = scan_image_folder(folder / split)};
-    check(files.test.class_names == files.train.class_names, (folder / split).string(),
-          ": must have the ", files.train.class_names.size(), " classes of ",
-          (folder / "train").string(), ", has ", files.test.class_names.size(),
-          " that are not all the same");
-    return files;
+    if (fs::is_directory(folder / split))
+      return {.train = folder / "train", .test = folder / split};
   }
   check(false, folder.string(), ": holds train but neither val nor test");
   return {};
+}
+
+SplitFiles folder_files(const DatasetRequest& request) {
+  const auto folders = split_folders(request);
+  SplitFiles files{.train = {}, .test = scan_image_folder(folders.test)};
+  if (folders.train.empty()) return files;
+  files.train = scan_image_folder(folders.train);
+  check(files.test.class_names == files.train.class_names, folders.test.string(),
+        ": must have the ", files.train.class_names.size(), " classes of ", folders.train.string(),
+        ", has ", files.test.class_names.size(), " that are not all the same");
+  return files;
+}
+
+// Folders of classes, counted without a look at the images: ImageNet has a million of them.
+int64_t classes_in_folder(const DatasetRequest& request) {
+  const auto folders = split_folders(request);
+  int64_t classes = 0;
+  for (const auto& entry :
+       fs::directory_iterator(folders.train.empty() ? folders.test : folders.train)) {
+    const bool is_hidden = entry.path().filename().string().starts_with('.');
+    if (entry.is_directory() && !is_hidden) ++classes;
+  }
+  return classes;
 }
 
 // "imagelist:TEST.txt" or "imagelist:TRAIN.txt,TEST.txt".
@@ -88,12 +110,15 @@ auto loader(const Files& find_files) {
   };
 }
 
-template <class Files>
-auto facts_of(const Files& find_files) {
-  return [find_files](const DatasetRequest& request) {
-    const auto [train, test] = find_files(request);
-    const auto& names = train.size() > 0 ? train.class_names : test.class_names;
-    return DatasetFacts{.classes = static_cast<int64_t>(names.size()),
+int64_t classes_in_lists(const DatasetRequest& request) {
+  const auto [train, test] = list_files(request);
+  return static_cast<int64_t>((train.size() > 0 ? train : test).class_names.size());
+}
+
+template <class Count>
+auto facts_of(const Count& count_classes) {
+  return [count_classes](const DatasetRequest& request) {
+    return DatasetFacts{.classes = count_classes(request),
                         .shape = {.channels = 3, .height = kSide, .width = kSide}};
   };
 }
@@ -104,14 +129,14 @@ const bool registered_folder = datasets().add(
                     .reference = "the layout of torchvision's ImageFolder",
                     .classes = 0,
                     .load = loader(folder_files),
-                    .facts = facts_of(folder_files)});
+                    .facts = facts_of(classes_in_folder)});
 const bool registered_list = datasets().add(
     "imagelist", {.summary = "imagelist:TRAIN.txt,TEST.txt, lines of path and label; one list is a "
                              "test split",
                   .reference = "the image lists of OpenOOD",
                   .classes = 0,
                   .load = loader(list_files),
-                  .facts = facts_of(list_files)});
+                  .facts = facts_of(classes_in_lists)});
 
 }  // namespace
 
