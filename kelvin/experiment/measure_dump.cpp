@@ -93,9 +93,9 @@ Readings measure_dump(const std::filesystem::path& npz, const std::vector<std::s
   for (const auto& name : names.empty() ? measures().names() : names) {
     Settings settings("measure." + name, {});
     auto measure = measures().find(name).make(context, settings);
-    if (measure->needs().layers) {
+    if (measure->needs().layers || measure->needs().attention) {
       check(names.empty(), where, ": measure '", name,
-            "' needs the outputs of all layers, which a dump of logits does not have");
+            "' needs what happens in all layers, which a dump of logits does not have");
       continue;
     }
     measure->update(record);

@@ -57,6 +57,7 @@ class Session {
       const auto needs = measures_.back()->needs();
       needs_.train_split |= needs.train_split;
       needs_.layers |= needs.layers;
+      needs_.attention |= needs.attention;
       needs_.ood |= needs.ood;
     }
   }
@@ -109,8 +110,10 @@ class Session {
   template <class Extra>
   void show(const Dataset& dataset, Split split, bool is_ood, const Extra& extra) {
     const bool for_measures = !is_ood || needs_.ood;
-    ExtractOptions options{
-        .split = split, .is_ood = is_ood, .with_layers = needs_.layers && for_measures};
+    ExtractOptions options{.split = split,
+                           .is_ood = is_ood,
+                           .with_layers = needs_.layers && for_measures,
+                           .with_attention = needs_.attention && for_measures};
     if (split == Split::train) {
       options.indices = fixed_sample(named_seed(settings_.context().seed, "measure"),
                                      settings_.measure.train_samples, dataset.train.size());

@@ -19,6 +19,7 @@ namespace kelvin {
 struct Needs {
   bool train_split = false;  // besides the test split, which everyone gets
   bool layers = false;       // records of all layers
+  bool attention = false;    // records of all attention layers
   bool ood = false;          // the same splits of the foreign datasets
 };
 

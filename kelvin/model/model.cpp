@@ -7,13 +7,18 @@
 namespace kelvin {
 
 void Taps::record(Tap tap) {
-  count_macs(tap.weight, tap.output);
+  count_macs(tap.weight, tap.product);
   layers_.push_back(std::move(tap));
 }
 
-void Taps::count_macs(const torch::Tensor& weight, const torch::Tensor& output) {
+void Taps::record(AttentionTap tap, int64_t macs) {
+  macs_ += macs;
+  attention_.push_back(std::move(tap));
+}
+
+void Taps::count_macs(const torch::Tensor& weight, const torch::Tensor& product) {
   // Every output position (pixel or token) costs the whole weight once.
-  macs_ += weight.numel() * (output.numel() / weight.size(0));
+  macs_ += weight.numel() * (product.numel() / weight.size(0));
 }
 
 Registry<ModelEntry>& models() {

@@ -14,13 +14,26 @@
 
 namespace kelvin {
 
-// One weight layer seen in a forward pass.
+class Head;
+
+// One weight layer seen in a forward pass.  layer_matrices.h turns weight and input into W and A
+// with W * A + bias = product.
 struct Tap {
   std::string name;
-  torch::Tensor weight;  // [out, in] or [out, in, height, width]
-  torch::Tensor bias;    // [out], or undefined
-  torch::Tensor input;   // what the weight is applied to
-  torch::Tensor output;  // after normalisation, residual add and activation
+  torch::Tensor weight;        // [out, in] or [out, in, height, width]
+  torch::Tensor bias = {};     // [out], or undefined
+  torch::Tensor input = {};    // what the weight is applied to: [..., in] or [samples, in, ...]
+  torch::Tensor product = {};  // what the layer itself makes of it: [..., out] or maps
+  torch::Tensor output = {};   // after normalisation, residual add and activation
+  int64_t stride = 1;          // of a convolution
+  int64_t padding = 0;         // of a convolution
+};
+
+// One attention layer seen in a forward pass.
+struct AttentionTap {
+  std::string name;
+  torch::Tensor logits;  // [samples, heads, queries, keys], over the temperature
+  torch::Tensor shares;  // what the map to the simplex makes of them; rows sum to 1
 };
 
 // LibTorch modules have no forward hooks, so a model records its weight layers
@@ -29,14 +42,18 @@ struct Tap {
 class Taps {
  public:
   void record(Tap tap);
-  // Multiply-adds of a weight that is not recorded; `output` is what it produced.
-  void count_macs(const torch::Tensor& weight, const torch::Tensor& output);
+  // Attention has no weights of its own; its two products cost multiply-adds.
+  void record(AttentionTap tap, int64_t macs);
+  // Multiply-adds of a weight that is not recorded; `product` is what it produced.
+  void count_macs(const torch::Tensor& weight, const torch::Tensor& product);
 
   const std::vector<Tap>& layers() const { return layers_; }
+  const std::vector<AttentionTap>& attention() const { return attention_; }
   int64_t macs() const { return macs_; }
 
  private:
   std::vector<Tap> layers_;
+  std::vector<AttentionTap> attention_;
   int64_t macs_ = 0;
 };
 
@@ -52,6 +69,10 @@ class Model : public torch::nn::Module {
   // images [samples, channels, height, width] to logits [samples, classes].  The
   // last recorded layer is the classifier; its input is what detectors call features.
   virtual torch::Tensor forward(const torch::Tensor& images, Taps* taps = nullptr) = 0;
+
+  // The end that makes logits of features; null for a network that has no such end.  What sets the
+  // norm of the logits at initialisation works on it.
+  virtual Head* head() { return nullptr; }
 };
 
 struct ModelEntry {

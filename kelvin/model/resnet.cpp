@@ -1,104 +1,56 @@
 #include <torch/torch.h>
 
-#include <array>
 #include <cmath>
 
 #include "kelvin/core/check.h"
+#include "kelvin/model/head.h"
+#include "kelvin/model/layers.h"
 #include "kelvin/model/model.h"
+#include "kelvin/model/residual_block.h"
 
 namespace kelvin {
 namespace {
 
 using torch::nn::BatchNorm2d;
 using torch::nn::Conv2d;
-using torch::nn::Conv2dOptions;
+
+enum class BlockKind { basic, bottleneck };
+
+// What the members of the family differ in.
+struct ResNetPlan {
+  std::vector<int64_t> blocks;  // in each stage; channels double and maps halve between stages
+  int64_t channels = 64;        // of the first stage, before expansion
+  BlockKind kind = BlockKind::basic;
+  Shortcut shortcut = Shortcut::projected;
+};
 
 struct ResNetOptions {
-  double width = 1;         // multiplies the channels 64, 128, 256, 512 of the four stages
-  int64_t stem_stride = 1;  // 2 halves the maps once more: four times fewer multiply-adds
+  double width = 1;             // multiplies the channels of all stages
+  bool has_large_stem = false;  // 7x7 with stride 2 and a max-pool, for images of 224 x 224
+  int64_t stem_stride = 1;  // of the small 3x3 stem; 2 halves the maps: four times fewer operations
+  Shortcut shortcut = Shortcut::projected;
+  HeadOptions head = {};
 };
 
-Conv2d convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride) {
-  return Conv2d(
-      Conv2dOptions(inputs, outputs, kernel).stride(stride).padding(kernel / 2).bias(false));
+std::shared_ptr<ResidualBlock> block_of(BlockKind kind, const BlockShape& shape) {
+  if (kind == BlockKind::basic) return std::make_shared<BasicBlock>(shape);
+  return std::make_shared<Bottleneck>(shape);
 }
 
-// Two 3x3 convolutions and the identity, or a 1x1 projection where the shape changes.
-class BasicBlock : public torch::nn::Module {
- public:
-  BasicBlock(int64_t inputs, int64_t outputs, int64_t stride)
-      : conv1_(register_module("conv1", convolution(inputs, outputs, 3, stride))),
-        bn1_(register_module("bn1", BatchNorm2d(outputs))),
-        conv2_(register_module("conv2", convolution(outputs, outputs, 3, 1))),
-        bn2_(register_module("bn2", BatchNorm2d(outputs))) {
-    if (stride == 1 && inputs == outputs) return;
-    projection_ = convolution(inputs, outputs, 1, stride);
-    projection_bn_ = BatchNorm2d(outputs);
-    torch::nn::Sequential downsample(projection_, projection_bn_);
-    register_module("downsample", downsample);
-  }
-
-  torch::Tensor forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
-    const auto hidden = torch::relu(bn1_(conv1_(input)));
-    auto output = bn2_(conv2_(hidden));
-    output = torch::relu(output + shortcut(input, taps));
-    if (taps) {
-      taps->record({.name = name + ".conv1",
-                    .weight = conv1_->weight,
-                    .bias = {},
-                    .input = input,
-                    .output = hidden});
-      taps->record({.name = name + ".conv2",
-                    .weight = conv2_->weight,
-                    .bias = {},
-                    .input = hidden,
-                    .output = output});
-    }
-    return output;
-  }
-
- private:
-  torch::Tensor shortcut(const torch::Tensor& input, Taps* taps) {
-    if (projection_.is_empty()) return input;
-    auto projected = projection_bn_(projection_(input));
-    if (taps) taps->count_macs(projection_->weight, projected);
-    return projected;
-  }
-
-  Conv2d conv1_;
-  BatchNorm2d bn1_;
-  Conv2d conv2_;
-  BatchNorm2d bn2_;
-  Conv2d projection_{nullptr};
-  BatchNorm2d projection_bn_{nullptr};
-};
-
-// The residual network of He et al. with the 3x3 stem that small images get
-// (no max-pool).  Parameter names are torchvision's.
+// The residual networks of He et al.: for ImageNet, with the large stem or the small one that small
+// images get, and for CIFAR.  Parameter names are torchvision's.
 class ResNet : public Model {
  public:
-  ResNet(const ModelShape& shape, const std::array<int64_t, 4>& blocks,
-         const ResNetOptions& options) {
-    const auto channels = [&](int64_t stage) {
-      return static_cast<int64_t>(std::llround(std::ldexp(64 * options.width, int(stage))));
-    };
-    conv1_ =
-        register_module("conv1", convolution(shape.channels, channels(0), 3, options.stem_stride));
-    bn1_ = register_module("bn1", BatchNorm2d(channels(0)));
-    int64_t inputs = channels(0);
-    for (int64_t stage = 0; stage < 4; ++stage) {
-      torch::nn::Sequential layer;
-      const auto name = "layer" + std::to_string(stage + 1);
-      for (int64_t i = 0; i < blocks.at(static_cast<size_t>(stage)); ++i) {
-        const int64_t stride = i == 0 && stage > 0 ? 2 : 1;
-        auto block = std::make_shared<BasicBlock>(inputs, channels(stage), stride);
-        layer->push_back(block);
-        blocks_.push_back({name + "." + std::to_string(i), block});
-        inputs = channels(stage);
-      }
-      register_module(name, layer);
-    }
-    fc_ = register_module("fc", torch::nn::Linear(inputs, shape.classes));
+  ResNet(const ModelShape& shape, const ResNetPlan& plan, const ResNetOptions& options)
+      : has_large_stem_(options.has_large_stem) {
+    const auto first = std::llround(static_cast<double>(plan.channels) * options.width);
+    const auto stride = has_large_stem_ ? 2 : options.stem_stride;
+    conv1_ = register_module(
+        "conv1", same_convolution(shape.channels, first, has_large_stem_ ? 7 : 3, stride));
+    bn1_ = register_module("bn1", BatchNorm2d(first));
+    const auto features = add_stages(first, plan, options);
+    head_ = Head(features, shape.classes, options.head);
+    head_.register_in(*this, *this, "fc");
     for (auto& module : modules(/*include_self=*/false)) {
       if (auto* convolution = module->as<Conv2d>()) {
         torch::nn::init::kaiming_normal_(convolution->weight, 0, torch::kFanOut, torch::kReLU);
@@ -107,59 +59,118 @@ class ResNet : public Model {
   }
 
   torch::Tensor forward(const torch::Tensor& images, Taps* taps) override {
-    auto activations = torch::relu(bn1_(conv1_(images)));
-    if (taps) {
-      taps->record({.name = "conv1",
-                    .weight = conv1_->weight,
-                    .bias = {},
-                    .input = images,
-                    .output = activations});
-    }
+    const auto product = conv1_(images);
+    auto activations = torch::relu(bn1_(product));
+    if (taps) taps->record(tap_of("conv1", conv1_, images, product, activations));
+    if (has_large_stem_) activations = torch::max_pool2d(activations, 3, 2, 1);
     for (auto& [name, block] : blocks_) activations = block->forward(activations, name, taps);
-    const auto features = activations.mean({2, 3});
-    auto logits = fc_(features);
-    if (taps) {
-      taps->record({.name = "fc",
-                    .weight = fc_->weight,
-                    .bias = fc_->bias,
-                    .input = features,
-                    .output = logits});
-    }
-    return logits;
+    return head_.forward(activations.mean({2, 3}), "fc", taps);
   }
 
+  Head* head() override { return &head_; }
+
  private:
+  // Returns the channels of the last stage.
+  int64_t add_stages(int64_t first, const ResNetPlan& plan, const ResNetOptions& options) {
+    const auto expansion =
+        plan.kind == BlockKind::basic ? BasicBlock::kExpansion : Bottleneck::kExpansion;
+    int64_t inputs = first;
+    for (size_t stage = 0; stage < plan.blocks.size(); ++stage) {
+      const auto name = "layer" + std::to_string(stage + 1);
+      const auto layer = register_module(name, std::make_shared<torch::nn::Module>(name));
+      const auto outputs = (first << stage) * expansion;
+      for (int64_t i = 0; i < plan.blocks[stage]; ++i) {
+        auto block = block_of(plan.kind, {.inputs = inputs,
+                                          .outputs = outputs,
+                                          .stride = i == 0 && stage > 0 ? 2 : 1,
+                                          .shortcut = options.shortcut});
+        layer->register_module(std::to_string(i), block);
+        blocks_.emplace_back(name + "." + std::to_string(i), block);
+        inputs = outputs;
+      }
+    }
+    return inputs;
+  }
+
+  bool has_large_stem_;
   Conv2d conv1_{nullptr};
   BatchNorm2d bn1_{nullptr};
-  std::vector<std::pair<std::string, std::shared_ptr<BasicBlock>>> blocks_;
-  torch::nn::Linear fc_{nullptr};
+  std::vector<std::pair<std::string, std::shared_ptr<ResidualBlock>>> blocks_;
+  Head head_;
 };
 
-auto builder(const std::array<int64_t, 4>& blocks) {
-  return [blocks](const ModelShape& shape, Settings& settings) -> std::shared_ptr<Model> {
+Shortcut read_shortcut(Settings& settings, Shortcut usual) {
+  std::string name = usual == Shortcut::padded ? "A" : "B";
+  settings.read("shortcut", name);
+  check(name == "A" || name == "B", settings.full_name("shortcut"),
+        ": must be A (padded) or B (projected), got '", name, "'");
+  return name == "A" ? Shortcut::padded : Shortcut::projected;
+}
+
+bool read_large_stem(Settings& settings, const ModelShape& shape) {
+  std::string name = is_large(shape) ? "imagenet" : "cifar";
+  settings.read("stem", name);
+  check(name == "imagenet" || name == "cifar", settings.full_name("stem"),
+        ": must be imagenet or cifar, got '", name, "'");
+  return name == "imagenet";
+}
+
+void check_width(const Settings& settings, const ResNetPlan& plan, const ResNetOptions& options) {
+  // Below 8 channels, oneDNN of LibTorch 1.13 writes outside of its memory in the backward pass
+  // of a strided 1x1 convolution in channels-last.
+  const double least_channels = options.shortcut == Shortcut::projected ? 8 : 1;
+  const double least = least_channels / static_cast<double>(plan.channels);
+  check(options.width >= least && options.width <= 16, settings.full_name("width"),
+        ": must be in [", least, ", 16], got ", options.width);
+}
+
+auto builder(const ResNetPlan& plan, bool has_stems) {
+  return [plan, has_stems](const ModelShape& shape, Settings& settings) -> std::shared_ptr<Model> {
     ResNetOptions options;
     settings.read("width", options.width);
+    if (has_stems) options.has_large_stem = read_large_stem(settings, shape);
     settings.read("stem_stride", options.stem_stride);
-    // Below 8 channels, oneDNN of LibTorch 1.13 writes outside of its memory in the backward pass
-    // of a strided 1x1 convolution in channels-last.
-    check(options.width >= 0.125 && options.width <= 16, settings.full_name("width"),
-          ": must be in [0.125, 16], got ", options.width);
+    options.shortcut = read_shortcut(settings, plan.shortcut);
+    options.head = read_head(settings);
+    check_width(settings, plan, options);
     check(options.stem_stride == 1 || options.stem_stride == 2, settings.full_name("stem_stride"),
           ": must be 1 or 2, got ", options.stem_stride);
-    return std::make_shared<ResNet>(shape, blocks, options);
+    check(options.stem_stride == 1 || !options.has_large_stem, settings.full_name("stem_stride"),
+          ": is for the cifar stem; the imagenet stem has its own stride");
+    return std::make_shared<ResNet>(shape, plan, options);
   };
 }
 
 constexpr auto kReference = "Deep residual learning, arXiv 1512.03385";
 
+bool add(const std::string& name, const std::string& summary, const ResNetPlan& plan) {
+  return models().add(name, {.summary = summary,
+                             .reference = kReference,
+                             .build = builder(plan, /*has_stems=*/plan.channels == 64)});
+}
+
 const bool registered_10 =
-    models().add("resnet10", {.summary = "residual network, one basic block in each of 4 stages",
-                              .reference = kReference,
-                              .build = builder({1, 1, 1, 1})});
+    add("resnet10", "residual network, one basic block in each of 4 stages", {{1, 1, 1, 1}});
 const bool registered_18 =
-    models().add("resnet18", {.summary = "residual network, two basic blocks in each of 4 stages",
-                              .reference = kReference,
-                              .build = builder({2, 2, 2, 2})});
+    add("resnet18", "residual network, two basic blocks in each of 4 stages", {{2, 2, 2, 2}});
+const bool registered_34 =
+    add("resnet34", "residual network, 3, 4, 6 and 3 basic blocks", {{3, 4, 6, 3}});
+const bool registered_50 =
+    add("resnet50", "residual network, 3, 4, 6 and 3 bottlenecks",
+        {.blocks = {3, 4, 6, 3}, .channels = 64, .kind = BlockKind::bottleneck});
+
+// Depth 6n + 2: n blocks in each of three stages of 16, 32 and 64 channels.
+bool add_for_cifar(int64_t n) {
+  return add(
+      "resnet" + std::to_string(6 * n + 2),
+      "residual network for CIFAR, " + std::to_string(n) + " basic blocks in each of 3 stages",
+      {.blocks = {n, n, n}, .channels = 16, .shortcut = Shortcut::padded});
+}
+
+const bool registered_20 = add_for_cifar(3);
+const bool registered_32 = add_for_cifar(5);
+const bool registered_44 = add_for_cifar(7);
+const bool registered_56 = add_for_cifar(9);
 
 }  // namespace
 }  // namespace kelvin

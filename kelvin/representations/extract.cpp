@@ -48,13 +48,28 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
                   .ood = options.is_ood ? dataset.name : "",
                   .classes = dataset.classes,
                   .logits = model.forward(batch.images, &taps),
-                  .labels = batch.labels,
-                  .features = taps.layers().back().input,
-                  .weight = taps.layers().back().weight,
-                  .bias = taps.layers().back().bias};
+                  .labels = batch.labels};
+    const auto& classifier = taps.layers().back();
+    record.features = classifier.input;
+    if (classifier.product.is_same(classifier.output)) {
+      record.weight = classifier.weight;
+      record.bias = classifier.bias;
+    }
     if (options.with_layers) {
       for (const auto& tap : taps.layers()) {
-        record.layers.push_back({tap.name, tap.weight, tap.bias, tap.input, tap.output});
+        record.layers.push_back({.name = tap.name,
+                                 .weight = tap.weight,
+                                 .bias = tap.bias,
+                                 .input = tap.input,
+                                 .product = tap.product,
+                                 .output = tap.output,
+                                 .stride = tap.stride,
+                                 .padding = tap.padding});
+      }
+    }
+    if (options.with_attention) {
+      for (const auto& tap : taps.attention()) {
+        record.attention.push_back({tap.name, tap.logits, tap.shares});
       }
     }
     consume(record);

@@ -13,7 +13,8 @@ namespace kelvin {
 struct ExtractOptions {
   Split split = Split::test;
   bool is_ood = false;
-  bool with_layers = false;  // records of all layers, not only of the classifier
+  bool with_layers = false;     // records of all layers, not only of the classifier
+  bool with_attention = false;  // records of all attention layers
   int64_t batch_size = 256;
   std::vector<int64_t> indices = {};  // which samples; empty for all
 };

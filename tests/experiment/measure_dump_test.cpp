@@ -130,7 +130,7 @@ TEST_F(MeasureDump, MeasuresOnlyWhatIsAskedFor) {
 TEST_F(MeasureDump, LeavesOutWhatNeedsAllLayersUnlessAskedForIt) {
   for (const auto& reading : measured()) EXPECT_NE(reading.name, "probe_accuracy");
   EXPECT_EQ(rejected({"linear_probe"}),
-            "measure 'linear_probe' needs the outputs of all layers, which a dump of logits does "
+            "measure 'linear_probe' needs what happens in all layers, which a dump of logits does "
             "not have");
 }
 

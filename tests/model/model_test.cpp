@@ -10,8 +10,8 @@
 namespace kelvin {
 namespace {
 
-Tap tap_of(const torch::Tensor& weight, const torch::Tensor& output) {
-  return {.name = "layer", .weight = weight, .bias = {}, .input = {}, .output = output};
+Tap tap_of(const torch::Tensor& weight, const torch::Tensor& product) {
+  return {.name = "layer", .weight = weight, .product = product};
 }
 
 TEST(Taps, AreEmptyAtFirst) {
@@ -51,6 +51,15 @@ TEST(Taps, CountWhatIsNoLayer) {
   taps.count_macs(torch::zeros({5, 7}), torch::zeros({2, 5}));
   EXPECT_EQ(taps.macs(), 70);
   EXPECT_TRUE(taps.layers().empty());
+}
+
+TEST(Taps, CountAttentionAsItsTwoProducts) {
+  Taps taps;
+  taps.record({.name = "attention", .logits = torch::zeros({1, 2, 3, 3}), .shares = {}}, 99);
+  EXPECT_EQ(taps.macs(), 99);
+  EXPECT_TRUE(taps.layers().empty());
+  ASSERT_EQ(taps.attention().size(), 1U);
+  EXPECT_EQ(taps.attention()[0].name, "attention");
 }
 
 class EveryModel : public testing::TestWithParam<std::string> {

@@ -1,0 +1,44 @@
+#include "kelvin/math/layer_matrices.h"
+
+#include <torch/types.h>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+bool is_convolution(const torch::Tensor& weight) {
+  check(weight.dim() == 2 || weight.dim() == 4,
+        "layer matrices: weight must have 2 or 4 dimensions, has ", weight.dim());
+  return weight.dim() == 4;
+}
+
+}  // namespace
+
+torch::Tensor weight_matrix(const torch::Tensor& weight) {
+  return is_convolution(weight) ? weight.flatten(1) : weight;
+}
+
+torch::Tensor input_matrix(const torch::Tensor& weight, const torch::Tensor& input,
+                           const ConvolutionGeometry& geometry) {
+  if (!is_convolution(weight)) {
+    check(input.size(-1) == weight.size(1), "layer matrices: input must end in ", weight.size(1),
+          ", is ", input.sizes());
+    return input.reshape({-1, input.size(-1)}).t();
+  }
+  check(input.dim() == 4 && input.size(1) == weight.size(1),
+        "layer matrices: input must be [samples, ", weight.size(1), ", height, width], is ",
+        input.sizes());
+  // [samples, in * kernel, positions]
+  const auto patches =
+      at::im2col(input, weight.sizes().slice(2), /*dilation=*/{1, 1},
+                 {geometry.padding, geometry.padding}, {geometry.stride, geometry.stride});
+  return patches.transpose(0, 1).reshape({patches.size(1), -1});
+}
+
+torch::Tensor product_matrix(const torch::Tensor& weight, const torch::Tensor& product) {
+  if (!is_convolution(weight)) return product.reshape({-1, product.size(-1)}).t();
+  return product.transpose(0, 1).reshape({product.size(1), -1});
+}
+
+}  // namespace kelvin

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+
+namespace kelvin {
+
+struct ConvolutionGeometry {
+  int64_t stride = 1;
+  int64_t padding = 0;
+};
+
+// A weight layer as the matrix product it is, so that W * A + bias is what the layer makes of its
+// input, column by column.
+
+// W [out, in], or [out, in * kernel height * kernel width] of a convolution.
+torch::Tensor weight_matrix(const torch::Tensor& weight);
+
+// A [in, positions]: one column for each sample or token of `input` [..., in]; of a convolution
+// [in * kernel height * kernel width, samples * positions], the unfolded patches, ordered by sample
+// and then row by row.
+torch::Tensor input_matrix(const torch::Tensor& weight, const torch::Tensor& input,
+                           const ConvolutionGeometry& geometry = {});
+
+// What the layer made, [..., out] or [samples, out, height, width], in the same order of columns:
+// [out, positions].
+torch::Tensor product_matrix(const torch::Tensor& weight, const torch::Tensor& product);
+
+}  // namespace kelvin

@@ -1,0 +1,65 @@
+#include "kelvin/model/head.h"
+
+#include <torch/torch.h>
+
+#include "kelvin/core/check.h"
+#include "kelvin/model/layers.h"
+
+namespace kelvin {
+namespace {
+
+HeadNorm norm_of(const std::string& key, const std::string& name) {
+  check(name == "none" || name == "batch" || name == "layer", key,
+        ": must be none, batch or layer, got '", name, "'");
+  if (name == "none") return HeadNorm::none;
+  return name == "batch" ? HeadNorm::batch : HeadNorm::layer;
+}
+
+HeadNorm read_norm(Settings& settings, const std::string& key) {
+  std::string name = "none";
+  settings.read(key, name);
+  return norm_of(settings.full_name(key), name);
+}
+
+torch::nn::Sequential normalisation(HeadNorm norm, int64_t size) {
+  if (norm == HeadNorm::none) return nullptr;
+  if (norm == HeadNorm::batch) return torch::nn::Sequential(torch::nn::BatchNorm1d(size));
+  return torch::nn::Sequential(torch::nn::LayerNorm(torch::nn::LayerNormOptions({size})));
+}
+
+}  // namespace
+
+HeadOptions read_head(Settings& settings) {
+  HeadOptions options;
+  settings.read("bias", options.bias);
+  options.norm_before = read_norm(settings, "norm_before_logits");
+  options.norm_after = read_norm(settings, "norm_after_logits");
+  return options;
+}
+
+Head::Head(int64_t features, int64_t classes, const HeadOptions& options)
+    : linear_(torch::nn::LinearOptions(features, classes).bias(options.bias)),
+      before_(normalisation(options.norm_before, features)),
+      after_(normalisation(options.norm_after, classes)) {}
+
+void Head::register_in(Model& model, torch::nn::Module& owner, const std::string& name) {
+  if (!before_.is_empty()) model.register_module("norm_before_logits", before_);
+  owner.register_module(name, linear_);
+  if (!after_.is_empty()) model.register_module("norm_after_logits", after_);
+}
+
+torch::Tensor Head::forward(const torch::Tensor& features, const std::string& name, Taps* taps) {
+  const auto input = before_.is_empty() ? features : before_->forward(features);
+  const auto product = linear_->forward(input);
+  auto logits = after_.is_empty() ? product : after_->forward(product);
+  if (taps) taps->record(tap_of(name, linear_, input, product, logits));
+  return logits;
+}
+
+void Head::scale_logits(double factor) {
+  torch::NoGradGuard no_grad;
+  const auto parameters = after_.is_empty() ? linear_->parameters() : after_->parameters();
+  for (auto parameter : parameters) parameter.mul_(factor);
+}
+
+}  // namespace kelvin

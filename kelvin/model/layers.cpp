@@ -1,0 +1,48 @@
+#include "kelvin/model/layers.h"
+
+#include <torch/torch.h>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+
+torch::nn::Conv2d same_convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride,
+                                   bool has_bias) {
+  return torch::nn::Conv2d(torch::nn::Conv2dOptions(inputs, outputs, kernel)
+                               .stride(stride)
+                               .padding(kernel / 2)
+                               .bias(has_bias));
+}
+
+bool is_large(const ModelShape& shape) { return shape.height >= 128 && shape.width >= 128; }
+
+void check_dropout(const Settings& settings, double dropout) {
+  check(dropout >= 0 && dropout < 1, settings.full_name("dropout"), ": must be in [0, 1), got ",
+        dropout);
+}
+
+Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
+           const torch::Tensor& product, const torch::Tensor& output) {
+  // Everything here pads by a number, the same on all sides; other paddings would throw.
+  const auto& padding = c10::get<torch::ExpandingArray<2>>(layer->options.padding());
+  return {.name = name,
+          .weight = layer->weight,
+          .bias = layer->bias,
+          .input = input,
+          .product = product,
+          .output = output,
+          .stride = layer->options.stride()->at(0),
+          .padding = padding->at(0)};
+}
+
+Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,
+           const torch::Tensor& product, const torch::Tensor& output) {
+  return {.name = name,
+          .weight = layer->weight,
+          .bias = layer->bias,
+          .input = input,
+          .product = product,
+          .output = output};
+}
+
+}  // namespace kelvin

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <string>
+
+#include "kelvin/model/model.h"
+
+namespace kelvin {
+
+// A convolution that keeps the size of its maps at stride 1.
+torch::nn::Conv2d same_convolution(int64_t inputs, int64_t outputs, int64_t kernel,
+                                   int64_t stride = 1, bool has_bias = false);
+
+// Whether images are as large as ImageNet's: networks for those shrink them before they work.
+bool is_large(const ModelShape& shape);
+
+// An Error unless `dropout`, the setting of that name, is a share of units that may be left out.
+void check_dropout(const Settings& settings, double dropout);
+
+// What a layer did: `product` is what it made of `input`, `output` what became of that.
+Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
+           const torch::Tensor& product, const torch::Tensor& output);
+Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,
+           const torch::Tensor& product, const torch::Tensor& output);
+
+}  // namespace kelvin
