@@ -111,6 +111,12 @@ BatchMaker::BatchMaker(const std::array<double, 3>& mean, const std::array<doubl
   }
 }
 
+BatchMaker::BatchMaker(const Dataset& dataset, BatchOptions options)
+    : BatchMaker(dataset.mean, dataset.deviation, [&] {
+        options.upsample_to = dataset.upsample_to;
+        return options;
+      }()) {}
+
 template <class Element>
 void BatchMaker::fill(const Table<Element>& table, const Images& images,
                       const std::vector<int64_t>& indices, int64_t epoch, Element* batch) const {
@@ -172,6 +178,10 @@ Batch BatchMaker::make(const Images& images, const std::vector<int64_t>& indices
     fill(bfloats_, images, indices, epoch, batch.data_ptr<c10::BFloat16>());
   } else {
     fill(floats_, images, indices, epoch, batch.data_ptr<float>());
+  }
+  if (options_.upsample_to > 0) {
+    batch = torch::upsample_bilinear2d(batch, {options_.upsample_to, options_.upsample_to},
+                                       /*align_corners=*/false);
   }
   auto labels = torch::empty({count}, torch::kInt64);
   const auto* all_labels = images.labels.data_ptr<int64_t>();

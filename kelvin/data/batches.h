@@ -28,6 +28,7 @@ struct BatchOptions {
   uint64_t seed = 0;                         // of the augmentation
   torch::ScalarType type = torch::kFloat32;  // or bfloat16
   bool on_all_cores = true;  // for images in memory; files are always decoded on all of them
+  int64_t upsample_to = 0;   // side to enlarge the batch to, bilinearly; 0: as the images are
 };
 
 // Turns the images at `indices` into a normalised batch, in one pass over their bytes.  What an
@@ -36,6 +37,8 @@ class BatchMaker {
  public:
   BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& deviation,
              const BatchOptions& options = {});
+  // Normalises and enlarges as a network that is trained on `dataset` expects it.
+  explicit BatchMaker(const Dataset& dataset, BatchOptions options = {});
 
   Batch make(const Images& images, const std::vector<int64_t>& indices, int64_t epoch = 0) const;
 

@@ -88,6 +88,15 @@ void resize_images(Dataset& dataset, int64_t side) {
   }
 }
 
+// How batches are made of the images.
+void set_appearance(Dataset& dataset, const DatasetRequest& request) {
+  const auto statistics =
+      statistics_of(request.normalisation, {.mean = dataset.mean, .deviation = dataset.deviation});
+  dataset.mean = statistics.mean;
+  dataset.deviation = statistics.deviation;
+  dataset.upsample_to = request.upsample_to;
+}
+
 void check_request(const std::string& name, const DatasetRequest& request) {
   check(request.train_samples >= 0 && request.test_samples >= 0, "dataset '", name,
         "': sample counts must not be below 0, got ", request.train_samples, " and ",
@@ -96,6 +105,8 @@ void check_request(const std::string& name, const DatasetRequest& request) {
         "': validation samples must not be below 0, got ", request.validation_samples);
   check(!request.test_on_validation || request.validation_samples > 0, "dataset '", name,
         "': to test on validation images, hold some out (data.validation_samples)");
+  check(request.upsample_to >= 0 && request.upsample_to <= 4096,
+        "data.upsample: must be from 0 (not at all) to 4096, got ", request.upsample_to);
 }
 
 // Drawn datasets make as many samples as they are asked for, before any are taken away again.
@@ -114,6 +125,12 @@ ImageShape Images::shape() const {
   return {.channels = pixels.size(1), .height = pixels.size(2), .width = pixels.size(3)};
 }
 
+ImageShape Dataset::shown_shape() const {
+  auto shape = test.shape();
+  if (upsample_to > 0) shape.height = shape.width = upsample_to;
+  return shape;
+}
+
 Registry<DatasetEntry>& datasets() {
   static Registry<DatasetEntry> registry("dataset");
   return registry;
@@ -130,7 +147,9 @@ DatasetFacts dataset_facts(const std::string& name, const DatasetRequest& reques
   const auto& entry = find_dataset(name);
   auto facts = entry.facts ? entry.facts(with_path(request, name))
                            : DatasetFacts{.classes = entry.classes, .shape = {}};
-  if (request.image_size > 0) facts.shape.height = facts.shape.width = request.image_size;
+  for (const auto side : {request.image_size, request.upsample_to}) {
+    if (side > 0) facts.shape.height = facts.shape.width = side;
+  }
   if (request.classes.size() > 1) facts.classes = static_cast<int64_t>(request.classes.size());
   if (request.classes.size() == 1) {
     const std::vector<std::string> unnamed(static_cast<size_t>(facts.classes));
@@ -154,6 +173,7 @@ Dataset load_dataset(const std::string& name, const DatasetRequest& request) {
   if (!request.classes.empty()) keep_classes(dataset, request.classes);
   take_samples(dataset, request);
   if (request.image_size > 0) resize_images(dataset, request.image_size);
+  set_appearance(dataset, request);
   for (auto* images : {&dataset.train, &dataset.validation, &dataset.test}) {
     if (images->pixels.defined()) images->pixels = images->pixels.contiguous();
     if (images->labels.defined()) images->labels = images->labels.contiguous();

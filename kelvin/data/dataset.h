@@ -13,6 +13,7 @@
 #include "kelvin/core/registry.h"
 #include "kelvin/core/settings.h"
 #include "kelvin/data/image_files.h"
+#include "kelvin/data/normalisation.h"
 
 namespace kelvin {
 
@@ -44,6 +45,10 @@ struct Dataset {
   Images test;
   std::array<double, 3> mean = {0.5, 0.5, 0.5};       // per channel, of pixels in [0, 1]
   std::array<double, 3> deviation = {0.5, 0.5, 0.5};  // per channel
+  int64_t upsample_to = 0;  // side that batches are enlarged to; 0: as the images are
+
+  // What a network sees.
+  ImageShape shown_shape() const;
 };
 
 // What is wanted of a dataset.
@@ -60,12 +65,14 @@ struct DatasetRequest {
   int64_t image_size = 0;                  // side of the images; 0: the dataset's own
   double crop_share = 0.875;               // of pictures on disk
   bool cache_images = false;               // decode pictures once and keep them in memory
+  Normalisation normalisation = Normalisation::dataset;
+  int64_t upsample_to = 0;  // enlarges batches; unlike image_size it costs no memory for the images
 };
 
 // What is known of a dataset before its images are read.
 struct DatasetFacts {
   int64_t classes = 0;
-  ImageShape shape = {};
+  ImageShape shape = {};  // that a network sees
 };
 
 struct DatasetEntry {

@@ -1,7 +1,7 @@
 #include "kelvin/experiment/checkpoint.h"
 
 #include "kelvin/core/check.h"
-#include "kelvin/model/safetensors.h"
+#include "kelvin/model/weights.h"
 
 namespace kelvin {
 

@@ -9,7 +9,7 @@
 #include "kelvin/experiment/measure_model.h"
 #include "kelvin/experiment/progress_observer.h"
 #include "kelvin/experiment/run_settings.h"
-#include "kelvin/model/safetensors.h"
+#include "kelvin/model/weights.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {

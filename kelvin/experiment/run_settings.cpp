@@ -57,15 +57,21 @@ void read_pictures(Settings& settings, RunSettings& run) {
   auto& request = run.request;
   std::string augmentation = "none";
   std::string image_root;
+  std::string normalisation = "dataset";
   settings.read("augment", augmentation);
   settings.read("image_size", request.image_size);
   settings.read("crop_share", request.crop_share);
   settings.read("cache_images", request.cache_images);
   settings.read("image_root", image_root);
+  settings.read("normalisation", normalisation);
+  settings.read("upsample", request.upsample_to);
   run.train.augmentation = augmentation_of(augmentation);
   request.image_root = image_root;
+  request.normalisation = normalisation_of(normalisation);
   check(request.image_size >= 0 && request.image_size <= 4096,
         "data.image_size: must be from 0 (the dataset's own) to 4096, got ", request.image_size);
+  check(request.upsample_to >= 0 && request.upsample_to <= 4096,
+        "data.upsample: must be from 0 (not at all) to 4096, got ", request.upsample_to);
   check(request.crop_share >= 0.01 && request.crop_share <= 1,
         "data.crop_share: must be from 0.01 to 1, got ", request.crop_share);
   check(!request.cache_images || run.train.augmentation != Augmentation::resized_crop_flip,
@@ -168,7 +174,7 @@ void read_model(const Config& config, RunSettings& run) {
 }  // namespace
 
 ModelShape shape_for(const Dataset& dataset) {
-  return model_shape(dataset.test.shape(), dataset.classes);
+  return model_shape(dataset.shown_shape(), dataset.classes);
 }
 
 void check_trainable(const RunSettings& settings, const Dataset& dataset) {

@@ -56,6 +56,16 @@ torch::Tensor Head::forward(const torch::Tensor& features, const std::string& na
   return logits;
 }
 
+std::vector<torch::Tensor> Head::tensors() const {
+  std::vector<torch::Tensor> all = linear_->parameters();
+  for (const auto* norm : {&before_, &after_}) {
+    if (norm->is_empty()) continue;
+    for (const auto& tensor : (*norm)->parameters()) all.push_back(tensor);
+    for (const auto& tensor : (*norm)->buffers()) all.push_back(tensor);
+  }
+  return all;
+}
+
 void Head::scale_logits(double factor) {
   torch::NoGradGuard no_grad;
   const auto parameters = after_.is_empty() ? linear_->parameters() : after_->parameters();

@@ -36,6 +36,9 @@ class Head {
 
   const torch::nn::Linear& linear() const { return linear_; }
 
+  // Parameters and buffers of all parts.
+  std::vector<torch::Tensor> tensors() const;
+
   // Multiplies the logits for any features: weight and bias of the linear map, or of the
   // normalisation behind it, which would undo anything before.
   void scale_logits(double factor);

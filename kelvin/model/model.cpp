@@ -8,12 +8,13 @@ namespace kelvin {
 
 void Taps::record(Tap tap) {
   count_macs(tap.weight, tap.product);
+  if (!options_.layers) layers_.clear();
   layers_.push_back(std::move(tap));
 }
 
 void Taps::record(AttentionTap tap, int64_t macs) {
   macs_ += macs;
-  attention_.push_back(std::move(tap));
+  if (options_.attention) attention_.push_back(std::move(tap));
 }
 
 void Taps::count_macs(const torch::Tensor& weight, const torch::Tensor& product) {

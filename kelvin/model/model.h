@@ -36,11 +36,19 @@ struct AttentionTap {
   torch::Tensor shares;  // what the map to the simplex makes of them; rows sum to 1
 };
 
+// What taps hold on to: activations of all layers of a large batch can fill the memory.
+struct TapOptions {
+  bool layers = true;  // all of them; otherwise the last one only
+  bool attention = true;
+};
+
 // LibTorch modules have no forward hooks, so a model records its weight layers
 // itself when it is given taps.  Projection shortcuts cost multiply-adds but are
 // not layers.
 class Taps {
  public:
+  explicit Taps(const TapOptions& options = {}) : options_(options) {}
+
   void record(Tap tap);
   // Attention has no weights of its own; its two products cost multiply-adds.
   void record(AttentionTap tap, int64_t macs);
@@ -52,6 +60,7 @@ class Taps {
   int64_t macs() const { return macs_; }
 
  private:
+  TapOptions options_;
   std::vector<Tap> layers_;
   std::vector<AttentionTap> attention_;
   int64_t macs_ = 0;

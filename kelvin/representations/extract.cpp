@@ -4,75 +4,92 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "kelvin/data/batches.h"
+#include "kelvin/model/modes.h"
 
 namespace kelvin {
 namespace {
 
-// Evaluation mode for as long as it lives.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Model& model) : model_(model), was_training_(model.is_training()) {
-    model_.eval();
-  }
-  ~EvaluationMode() { model_.train(was_training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
+int64_t batch_size_for(const ImageShape& shape, int64_t size) {
+  constexpr int64_t kSmallArea = 32 * 32;
+  constexpr int64_t kLeast = 16;
+  const auto area = std::max(kSmallArea, shape.height * shape.width);
+  return std::clamp(size * kSmallArea / area, std::min(kLeast, size), size);
+}
 
- private:
-  Model& model_;
-  bool was_training_;
-};
+std::vector<int64_t> all_of(const Images& images) {
+  std::vector<int64_t> indices(static_cast<size_t>(images.size()));
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  return indices;
+}
+
+std::vector<LayerRecord> layer_records(const Taps& taps) {
+  std::vector<LayerRecord> records;
+  for (const auto& tap : taps.layers()) {
+    records.push_back({.name = tap.name,
+                       .weight = tap.weight,
+                       .bias = tap.bias,
+                       .input = tap.input,
+                       .product = tap.product,
+                       .output = tap.output,
+                       .stride = tap.stride,
+                       .padding = tap.padding});
+  }
+  return records;
+}
+
+Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
+                 const ExtractOptions& options) {
+  Taps taps({.layers = options.with_layers, .attention = options.with_attention});
+  Record record{.split = options.split,
+                .ood = options.is_ood ? dataset.name : "",
+                .classes = dataset.classes,
+                .logits = model.forward(batch.images, &taps),
+                .labels = batch.labels};
+  const auto& classifier = taps.layers().back();
+  record.features = classifier.input;
+  if (classifier.product.is_same(classifier.output)) {
+    record.weight = classifier.weight;
+    record.bias = classifier.bias;
+  }
+  if (options.with_layers) record.layers = layer_records(taps);
+  for (const auto& tap : taps.attention()) {
+    record.attention.push_back({tap.name, tap.logits, tap.shares});
+  }
+  return record;
+}
 
 }  // namespace
+
+std::vector<int64_t> equal_batches(int64_t samples, int64_t batch_size) {
+  const auto batches = (samples + batch_size - 1) / batch_size;
+  std::vector<int64_t> bounds;
+  for (int64_t i = 0; i <= batches; ++i)
+    bounds.push_back(i * samples / std::max<int64_t>(batches, 1));
+  return bounds;
+}
 
 void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
              const ExtractOptions& options, const std::function<void(const Record&)>& consume) {
   torch::NoGradGuard no_grad;
-  const EvaluationMode evaluation(model);
-  const BatchMaker batches(trained_on.mean, trained_on.deviation);
-  const auto& images = options.split == Split::train ? dataset.train : dataset.test;
-  auto indices = options.indices;
-  if (indices.empty()) {
-    indices.resize(static_cast<size_t>(images.size()));
-    std::iota(indices.begin(), indices.end(), int64_t{0});
+  std::optional<EvaluationMode> evaluation;
+  std::optional<BatchStatisticsMode> batch_statistics;
+  if (options.batch_statistics) {
+    batch_statistics.emplace(model);
+  } else {
+    evaluation.emplace(model);
   }
-
-  const auto count = static_cast<int64_t>(indices.size());
-  for (int64_t begin = 0; begin < count; begin += options.batch_size) {
-    const auto end = std::min(begin + options.batch_size, count);
-    const auto batch = batches.make(images, {indices.begin() + begin, indices.begin() + end});
-    Taps taps;
-    Record record{.split = options.split,
-                  .ood = options.is_ood ? dataset.name : "",
-                  .classes = dataset.classes,
-                  .logits = model.forward(batch.images, &taps),
-                  .labels = batch.labels};
-    const auto& classifier = taps.layers().back();
-    record.features = classifier.input;
-    if (classifier.product.is_same(classifier.output)) {
-      record.weight = classifier.weight;
-      record.bias = classifier.bias;
-    }
-    if (options.with_layers) {
-      for (const auto& tap : taps.layers()) {
-        record.layers.push_back({.name = tap.name,
-                                 .weight = tap.weight,
-                                 .bias = tap.bias,
-                                 .input = tap.input,
-                                 .product = tap.product,
-                                 .output = tap.output,
-                                 .stride = tap.stride,
-                                 .padding = tap.padding});
-      }
-    }
-    if (options.with_attention) {
-      for (const auto& tap : taps.attention()) {
-        record.attention.push_back({tap.name, tap.logits, tap.shares});
-      }
-    }
-    consume(record);
+  const BatchMaker batches(trained_on);
+  const auto& images = options.split == Split::train ? dataset.train : dataset.test;
+  const auto indices = options.indices.empty() ? all_of(images) : options.indices;
+  const auto bounds = equal_batches(static_cast<int64_t>(indices.size()),
+                                    batch_size_for(trained_on.shown_shape(), options.batch_size));
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const auto batch =
+        batches.make(images, {indices.begin() + bounds[i], indices.begin() + bounds[i + 1]});
+    consume(record_of(model, batch, dataset, options));
   }
 }
 

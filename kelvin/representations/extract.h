@@ -15,9 +15,16 @@ struct ExtractOptions {
   bool is_ood = false;
   bool with_layers = false;     // records of all layers, not only of the classifier
   bool with_attention = false;  // records of all attention layers
-  int64_t batch_size = 256;
+  // Batch normalisations use the statistics of each batch instead of those of training: for a
+  // network that is not trained yet.
+  bool batch_statistics = false;
+  int64_t batch_size = 256;           // of 32 x 32 images; fewer of larger ones, at least 16
   std::vector<int64_t> indices = {};  // which samples; empty for all
 };
+
+// As many batches as that takes, of nearly equal size: a last batch of one image would have no
+// statistics.  Gives where each begins, and the end.
+std::vector<int64_t> equal_batches(int64_t samples, int64_t batch_size);
 
 // Runs the model once over a split in evaluation mode without gradients, in
 // float32, and hands each batch's record to `consume`.  Normalises with the

@@ -60,7 +60,7 @@ TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& opt
                                    static_cast<double>(steps_per_epoch(options, samples))),
       .total_steps = total_steps(options, samples)};
   check(samples > 0, "train: dataset '", dataset.name, "' has no training images");
-  const BatchMaker batches(dataset.mean, dataset.deviation,
+  const BatchMaker batches(dataset,
                            {.augmentation = options.augmentation,
                             .seed = named_seed(options.seed, "augment"),
                             .on_all_cores = false});  // the others train the network meanwhile

@@ -242,6 +242,34 @@ TEST(BatchMaker, ShowsNothingButBlackWhenTheWindowIsBesideTheImage) {
   }
 }
 
+TEST(BatchMaker, EnlargesBatchesBilinearly) {
+  Images images{.pixels = torch::zeros({2, 3, 2, 2}, torch::kUInt8),
+                .labels = torch::zeros({2}, torch::kInt64)};
+  images.pixels[1][2][0][1] = 255;
+  const auto batch = BatchMaker(kZeros, kOnes, {.upsample_to = 4}).make(images, {1, 0});
+  EXPECT_EQ(batch.images.sizes(), (torch::IntArrayRef{2, 3, 4, 4}));
+  // Pixel centres: a quarter and three quarters of the way, the border repeated.
+  const auto expected = torch::tensor({{0.0F, 0.25F, 0.75F, 1.0F},
+                                       {0.0F, 0.1875F, 0.5625F, 0.75F},
+                                       {0.0F, 0.0625F, 0.1875F, 0.25F},
+                                       {0.0F, 0.0F, 0.0F, 0.0F}});
+  EXPECT_TRUE(torch::allclose(batch.images[0][2], expected));
+  EXPECT_EQ(batch.images[1].abs().max().item<float>(), 0);
+}
+
+TEST(BatchMaker, ShowsImagesAsTheDatasetWantsThemSeen) {
+  Dataset dataset;
+  dataset.test = random_images(4);
+  dataset.mean = {0.1, 0.2, 0.3};
+  dataset.deviation = {0.4, 0.5, 0.6};
+  dataset.upsample_to = 9;
+  const auto batch = BatchMaker(dataset).make(dataset.test, {2, 3});
+  const auto expected = BatchMaker(dataset.mean, dataset.deviation, {.upsample_to = 9});
+  EXPECT_TRUE(batch.images.equal(expected.make(dataset.test, {2, 3}).images));
+  EXPECT_EQ(dataset.shown_shape().height, batch.images.size(2));
+  EXPECT_EQ(dataset.shown_shape().width, batch.images.size(3));
+}
+
 TEST(BatchMaker, RejectsOtherTypesThanFloatAndBfloat16) {
   EXPECT_EQ(error_of([] { BatchMaker(kZeros, kOnes, {.type = torch::kFloat64}); }),
             "BatchMaker: batches are float32 or bfloat16, not Double");

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kelvin/model/safetensors.h"
+#include "kelvin/model/weights.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 

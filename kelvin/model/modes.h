@@ -1,0 +1,40 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kelvin/model/model.h"
+
+namespace kelvin {
+
+// Evaluation mode for as long as it lives, then the mode that was before.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Model& model);
+  ~EvaluationMode();
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> were_training_;
+};
+
+// Evaluation mode in which batch normalisations use each batch's own statistics, as in training,
+// without remembering them: what the loss sees of a network whose running statistics are not
+// learned yet.
+class BatchStatisticsMode {
+ public:
+  explicit BatchStatisticsMode(Model& model);
+  ~BatchStatisticsMode();
+  BatchStatisticsMode(const BatchStatisticsMode&) = delete;
+  BatchStatisticsMode& operator=(const BatchStatisticsMode&) = delete;
+
+ private:
+  EvaluationMode evaluation_;
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> buffers_;  // each with what it held
+};
+
+}  // namespace kelvin

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+
+#include "kelvin/model/model.h"
+
+namespace kelvin {
+
+// Parameters and buffers by their names, as safetensors.
+void save_weights(const std::filesystem::path& path, const Model& model);
+
+struct LoadOptions {
+  bool reset_head = false;  // leaves the head as it is, for a network with other classes
+};
+
+// Loads weights that save_weights or somebody else's program wrote; names as in weight_names.h.
+// Every parameter of the model must be in the file, and nothing else may be; shapes must be the
+// model's, but for position embeddings of a square grid, which are interpolated; numbers must be
+// finite and fit the model's type without loss.  Otherwise an Error, and the model is unchanged.
+void load_weights(const std::filesystem::path& path, Model& model, const LoadOptions& options = {});
+
+}  // namespace kelvin

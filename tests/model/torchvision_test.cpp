@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kelvin/model/model.h"
+#include "tests/support/oracle.h"
+#include "tests/support/same_weights.h"
+
+// Networks against those of Debian's torchvision with the same weights.
+
+namespace kelvin {
+namespace {
+
+struct Twin {
+  std::string name;    // in tests
+  std::string model;   // of ours
+  std::string python;  // statements that leave the twin in m
+  int64_t side = 224;  // of the images
+  int64_t classes = 1000;
+  int64_t parameters = 0;  // as published; 0: not published
+  double giga_macs = 0;    // as published; 0: not published
+  bool with_gradients = false;
+};
+
+const std::string kSmallResNet =
+    "m.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)\nm.maxpool = torch.nn.Identity()\n";
+const std::string kSmallVgg =
+    "m.avgpool = torch.nn.AdaptiveAvgPool2d(1)\n"
+    "m.classifier[0] = torch.nn.Linear(512, 512)\n"
+    "m.classifier[3] = torch.nn.Linear(512, 512)\n"
+    "m.classifier[6] = torch.nn.Linear(512, 10)\n";
+
+const std::vector<Twin>& twins() {
+  static const std::vector<Twin> all = {
+      {.name = "ResNet18",
+       .model = "resnet18",
+       .python = "m = models.resnet18()\n",
+       .parameters = 11'689'512,
+       .giga_macs = 1.814,
+       .with_gradients = true},
+      {.name = "ResNet34",
+       .model = "resnet34",
+       .python = "m = models.resnet34()\n",
+       .parameters = 21'797'672,
+       .giga_macs = 3.664},
+      {.name = "ResNet50",
+       .model = "resnet50",
+       .python = "m = models.resnet50()\n",
+       .parameters = 25'557'032,
+       .giga_macs = 4.089,
+       .with_gradients = true},
+      {.name = "Vgg11",
+       .model = "vgg11",
+       .python = "m = models.vgg11()\n",
+       .parameters = 132'863'336,
+       .giga_macs = 7.609},
+      {.name = "Vgg11Bn",
+       .model = "vgg11_bn",
+       .python = "m = models.vgg11_bn()\n",
+       .parameters = 132'868'840,
+       .giga_macs = 7.609,
+       .with_gradients = true},
+      {.name = "Vgg16",
+       .model = "vgg16",
+       .python = "m = models.vgg16()\n",
+       .parameters = 138'357'544,
+       .giga_macs = 15.47},
+      {.name = "Vgg16Bn",
+       .model = "vgg16_bn",
+       .python = "m = models.vgg16_bn()\n",
+       .parameters = 138'365'992,
+       .giga_macs = 15.47},
+      {.name = "Vgg19",
+       .model = "vgg19",
+       .python = "m = models.vgg19()\n",
+       .parameters = 143'667'240,
+       .giga_macs = 19.632},
+      {.name = "Vgg19Bn",
+       .model = "vgg19_bn",
+       .python = "m = models.vgg19_bn()\n",
+       .parameters = 143'678'248,
+       .giga_macs = 19.632},
+      {.name = "ResNet18ForCifar",
+       .model = "resnet18",
+       .python = "m = models.resnet18(num_classes=10)\n" + kSmallResNet,
+       .side = 32,
+       .classes = 10,
+       .with_gradients = true},
+      {.name = "ResNet50ForCifar",
+       .model = "resnet50",
+       .python = "m = models.resnet50(num_classes=10)\n" + kSmallResNet,
+       .side = 32,
+       .classes = 10},
+      {.name = "Vgg19ForCifar",
+       .model = "vgg19",
+       .python = "m = models.vgg19(num_classes=10)\n" + kSmallVgg,
+       .side = 32,
+       .classes = 10,
+       .with_gradients = true}};
+  return all;
+}
+
+torch::Tensor images_for(const Twin& twin) {
+  return torch::randn({2, 3, twin.side, twin.side}, at::make_generator<at::CPUGeneratorImpl>(7));
+}
+
+// What torchvision makes of all twins, in one start of Python.
+const NamedTensors& from_torchvision() {
+  static const NamedTensors results = [] {
+    std::string script = std::string(kSameWeightsPython) + "from torchvision import models\n";
+    for (const auto& twin : twins()) {
+      const auto side = std::to_string(twin.side);
+      script += twin.python + "m.eval()\ndraw_same_weights(m)\nimages = torch.randn(2, 3, " + side +
+                ", " + side + ", generator=torch.Generator().manual_seed(7))\n";
+      const auto key = "'" + twin.name + "/";
+      if (twin.with_gradients) {
+        script += "logits = m(images)\nlogits.square().sum().backward()\nout[" + key +
+                  "gradients'] = projections(m)\n";
+      } else {
+        script += "with torch.no_grad(): logits = m(images)\n";
+      }
+      script += "out[" + key + "logits'] = logits.detach().numpy()\nout[" + key +
+                "parameters'] = np.array(sum(p.numel() for p in m.parameters()))\n";
+    }
+    return oracle(script, {});
+  }();
+  return results;
+}
+
+class Torchvision : public testing::TestWithParam<Twin> {
+ protected:
+  std::shared_ptr<Model> built() const {
+    Settings settings("model", {});
+    const auto& twin = GetParam();
+    auto model =
+        models()
+            .find(twin.model)
+            .build({.height = twin.side, .width = twin.side, .classes = twin.classes}, settings);
+    model->eval();
+    draw_same_weights(*model);
+    return model;
+  }
+
+  torch::Tensor theirs(const std::string& what) const {
+    return from_torchvision().at(GetParam().name + "/" + what);
+  }
+};
+
+// No entry differs by more than 1e-5 of the largest.
+void expect_relatively_close(const torch::Tensor& actual, const torch::Tensor& expected) {
+  ASSERT_EQ(actual.sizes(), expected.sizes());
+  const auto scale = expected.abs().max().item<double>();
+  ASSERT_GT(scale, 1e-3) << "the comparison would show nothing";
+  EXPECT_LT((actual - expected).abs().max().item<double>(), 1e-5 * scale);
+}
+
+TEST_P(Torchvision, GivesTheSameOutputsGradientsAndCounts) {
+  const auto& twin = GetParam();
+  const auto model = built();
+  Taps taps;
+  if (twin.with_gradients) {
+    const auto logits = model->forward(images_for(twin), &taps);
+    expect_relatively_close(logits.detach(), theirs("logits"));
+    logits.square().sum().backward();
+    // Each row relative to its gradient's norm.
+    const auto expected = theirs("gradients");
+    const auto norms = expected.select(1, 0).unsqueeze(1);
+    const auto difference = (gradient_projections(*model) - expected).abs() / norms;
+    EXPECT_LT(difference.max().item<double>(), 1e-5);
+  } else {
+    torch::NoGradGuard no_grad;
+    expect_relatively_close(model->forward(images_for(twin), &taps), theirs("logits"));
+  }
+  EXPECT_EQ(parameter_count(*model), theirs("parameters").item<int64_t>());
+  if (twin.parameters > 0) {
+    EXPECT_EQ(parameter_count(*model), twin.parameters);
+    EXPECT_NEAR(static_cast<double>(taps.macs()) / 2e9, twin.giga_macs, 0.0006);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Torchvision, testing::ValuesIn(twins()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <string>
+
+#include "kelvin/math/named_tensors.h"
+#include "kelvin/model/model.h"
+
+namespace kelvin {
+
+inline NamedTensors parameters_and_buffers(const Model& model) {
+  NamedTensors tensors;
+  for (const auto& item : model.named_parameters()) tensors[item.key()] = item.value();
+  for (const auto& item : model.named_buffers()) tensors[item.key()] = item.value();
+  return tensors;
+}
+
+// The same weights here and in Python without a file between them: LibTorch and PyTorch of one
+// version draw the same numbers from the same seed.  Tensors are numbered in the order of their
+// names; scales keep the activations of deep networks near one.
+
+inline void draw_same_weights(const Model& model) {
+  torch::NoGradGuard no_grad;
+  uint64_t seed = 0;
+  for (auto& [name, tensor] : parameters_and_buffers(model)) {
+    ++seed;
+    if (name.ends_with("num_batches_tracked")) continue;
+    const auto drawn = torch::randn(tensor.sizes(), at::make_generator<at::CPUGeneratorImpl>(seed));
+    if (tensor.dim() > 1) {
+      tensor.copy_(drawn * std::sqrt(2.0 / static_cast<double>(tensor[0].numel())));
+    } else if (name.ends_with("bias") || name.ends_with("mean")) {
+      tensor.copy_(drawn * 0.1);
+    } else {
+      tensor.copy_(drawn * 0.1 + 1);
+    }
+  }
+}
+
+// Defines draw_same_weights(model) and projections(model) for Python.
+constexpr auto kSameWeightsPython = R"(
+import torch, numpy as np
+def draw_same_weights(model):
+    with torch.no_grad():
+        for seed, (name, t) in enumerate(sorted(model.state_dict().items()), 1):
+            if name.endswith('num_batches_tracked'): continue
+            drawn = torch.randn(t.shape, generator=torch.Generator().manual_seed(seed))
+            if t.dim() > 1: t.copy_(drawn * (2.0 / t[0].numel()) ** 0.5)
+            elif name.endswith('bias') or name.endswith('mean'): t.copy_(drawn * 0.1)
+            else: t.copy_(drawn * 0.1 + 1)
+# Norm of each parameter's gradient and its product with drawn numbers.
+def projections(model):
+    rows = []
+    for seed, (name, p) in enumerate(sorted(model.named_parameters()), 1):
+        drawn = torch.randn(p.shape, generator=torch.Generator().manual_seed(seed)).double()
+        rows.append([p.grad.double().norm().item(), (p.grad.double() * drawn).sum().item()])
+    return np.array(rows)
+)";
+
+inline torch::Tensor gradient_projections(const Model& model) {
+  NamedTensors parameters;
+  for (const auto& item : model.named_parameters()) parameters[item.key()] = item.value();
+  std::vector<torch::Tensor> rows;
+  uint64_t seed = 0;
+  for (const auto& [name, parameter] : parameters) {
+    const auto drawn =
+        torch::randn(parameter.sizes(), at::make_generator<at::CPUGeneratorImpl>(++seed));
+    const auto gradient = parameter.grad().to(torch::kFloat64);
+    rows.push_back(torch::stack({gradient.norm(), (gradient * drawn).sum()}));
+  }
+  return torch::stack(rows);
+}
+
+}  // namespace kelvin
