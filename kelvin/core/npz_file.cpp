@@ -3,51 +3,17 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <string_view>
 
+#include "kelvin/core/byte_reader.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
+#include "kelvin/core/zip_file.h"
 
 namespace kelvin {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "zip and our arrays are little-endian");
-
-constexpr uint32_t kLocalHeader = 0x04034b50;
-constexpr uint32_t kCentralHeader = 0x02014b50;
-constexpr uint32_t kEndOfCentral = 0x06054b50;
-constexpr size_t kEndOfCentralBytes = 22;
-constexpr uint16_t kStored = 0;
-constexpr uint16_t kDeflated = 8;
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-
-// Bounds-checked little-endian reads out of a file's bytes.
-class ByteReader {
- public:
-  ByteReader(std::string_view bytes, std::string where) : bytes_(bytes), where_(std::move(where)) {}
-
-  template <class Number>
-  Number number(size_t offset) const {
-    Number value;
-    std::memcpy(&value, part(offset, sizeof(Number)).data(), sizeof(Number));
-    return value;
-  }
-
-  std::string_view part(uint64_t offset, uint64_t length) const {
-    check(offset <= bytes_.size() && length <= bytes_.size() - offset, where_, ": cut off: needs ",
-          length, " bytes at ", offset, ", the file has ", bytes_.size());
-    return bytes_.substr(offset, length);
-  }
-
-  size_t size() const { return bytes_.size(); }
-  const std::string& where() const { return where_; }
-
- private:
-  std::string_view bytes_;
-  std::string where_;
-};
 
 std::string inflated(std::string_view packed, uint64_t size, const std::string& where) {
   // Deflate cannot shrink by more than about 1032 times: a larger claim is a lie.
@@ -176,7 +142,7 @@ void put(std::string& bytes, Number number) {
 void put_member(std::string& bytes, const std::string& name, uint32_t crc, uint32_t size) {
   put<uint16_t>(bytes, 20);  // version needed
   put<uint16_t>(bytes, 0);   // flags
-  put<uint16_t>(bytes, kStored);
+  put<uint16_t>(bytes, kZipStored);
   put<uint16_t>(bytes, 0);     // time
   put<uint16_t>(bytes, 0x21);  // date: 1 January 1980, so that equal arrays give equal bytes
   put<uint32_t>(bytes, crc);
@@ -184,18 +150,6 @@ void put_member(std::string& bytes, const std::string& name, uint32_t crc, uint3
   put<uint32_t>(bytes, size);
   put<uint16_t>(bytes, static_cast<uint16_t>(name.size()));
   put<uint16_t>(bytes, 0);  // extra
-}
-
-size_t find_end_of_central(const ByteReader& reader) {
-  check(reader.size() >= kEndOfCentralBytes, reader.where(),
-        ": too short for an npz file: ", reader.size(), " bytes");
-  const size_t last = reader.size() - kEndOfCentralBytes;
-  const size_t first = last > 0xffff ? last - 0xffff : 0;  // a comment may follow
-  for (size_t offset = last + 1; offset-- > first;) {
-    if (reader.number<uint32_t>(offset) == kEndOfCentral) return offset;
-  }
-  check(false, reader.where(), ": is not an npz file, or is cut off");
-  return 0;
 }
 
 }  // namespace
@@ -209,40 +163,22 @@ int64_t Array::size() const {
 Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& wanted) {
   const auto file = read_file(path);
   const ByteReader reader(file, path.string());
-  const auto end = find_end_of_central(reader);
-  const auto members = reader.number<uint16_t>(end + 10);
-  uint64_t at = reader.number<uint32_t>(end + 16);
-
   Arrays arrays;
-  for (int i = 0; i < members; ++i) {
-    check(reader.number<uint32_t>(at) == kCentralHeader, path.string(),
-          ": its list of members is damaged");
-    const auto method = reader.number<uint16_t>(at + 10);
-    const auto crc = reader.number<uint32_t>(at + 16);
-    const auto packed_size = reader.number<uint32_t>(at + 20);
-    const auto size = reader.number<uint32_t>(at + 24);
-    const auto name_length = reader.number<uint16_t>(at + 28);
-    const auto extra_length = reader.number<uint16_t>(at + 30);
-    const auto comment_length = reader.number<uint16_t>(at + 32);
-    const uint64_t local = reader.number<uint32_t>(at + 42);
-    auto name = std::string(reader.part(at + 46, name_length));
-    at += 46 + name_length + extra_length + comment_length;
-
+  for (const auto& member : zip_members(reader, "an npz file")) {
+    auto name = std::string(member.name);
     const auto where = path.string() + ": '" + name + "'";
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     if (!wanted.empty() && !wanted.contains(name)) continue;
-    check(packed_size != 0xffffffff && size != 0xffffffff, where,
+    check(member.packed_size < 0xffffffff && member.size < 0xffffffff, where,
           ": members of 4 GiB and more are not supported");
-    check(reader.number<uint32_t>(local) == kLocalHeader, where, ": its header is damaged");
-    const auto data =
-        local + 30 + reader.number<uint16_t>(local + 26) + reader.number<uint16_t>(local + 28);
-    const auto packed = reader.part(data, packed_size);
-    check(method == kStored || method == kDeflated, where,
-          ": must be stored or deflated, has zip method ", method);
-    check(method == kDeflated || packed_size == size, where, ": its sizes disagree");
-    const auto bytes = method == kStored ? std::string(packed) : inflated(packed, size, where);
-    check(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()) == crc, where,
-          ": its checksum is wrong");
+    const auto packed = packed_bytes(reader, member, where);
+    check(member.method == kZipStored || member.method == kZipDeflated, where,
+          ": must be stored or deflated, has zip method ", member.method);
+    check(member.method == kZipDeflated || member.packed_size == member.size, where,
+          ": its sizes disagree");
+    const auto bytes =
+        member.method == kZipStored ? std::string(packed) : inflated(packed, member.size, where);
+    check_zip_crc(bytes, member, where);
     arrays[name] = parse_npy(bytes, where);
   }
   return arrays;
@@ -261,11 +197,11 @@ void write_npz(const std::filesystem::path& path, const Arrays& arrays) {
     const auto offset = static_cast<uint32_t>(file.size());
     const auto size = static_cast<uint32_t>(npy.size());
 
-    put<uint32_t>(file, kLocalHeader);
+    put<uint32_t>(file, kZipLocalHeader);
     put_member(file, name, crc, size);
     file += name + npy;
 
-    put<uint32_t>(central, kCentralHeader);
+    put<uint32_t>(central, kZipCentralHeader);
     put<uint16_t>(central, 20);  // version made by
     put_member(central, name, crc, size);
     put<uint16_t>(central, 0);  // comment
@@ -277,7 +213,7 @@ void write_npz(const std::filesystem::path& path, const Arrays& arrays) {
   }
   const auto central_offset = static_cast<uint32_t>(file.size());
   file += central;
-  put<uint32_t>(file, kEndOfCentral);
+  put<uint32_t>(file, kZipEnd);
   put<uint16_t>(file, 0);
   put<uint16_t>(file, 0);
   put<uint16_t>(file, static_cast<uint16_t>(arrays.size()));

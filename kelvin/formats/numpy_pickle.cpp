@@ -7,6 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/formats/pickle_text.h"
+#include "kelvin/formats/shown_text.h"
 
 namespace kelvin {
 namespace {
@@ -21,15 +22,6 @@ constexpr std::string_view kBytes = "builtins.bytes";
 constexpr std::array<std::string_view, 7> kNames = {kReconstruct, kNewReconstruct, kNdarray, kDtype,
                                                     kEncode,      kOldBytes,       kBytes};
 constexpr size_t kMostAxes = 32;  // NumPy's own limit
-
-// A stranger's name, fit for a message of one line.
-std::string printable(std::string text) {
-  constexpr size_t kMostShown = 80;
-  if (text.size() > kMostShown) text.replace(kMostShown, std::string::npos, "...");
-  std::replace_if(
-      text.begin(), text.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-  return text;
-}
 
 bool is_text(const PickleValue& value) {
   return value.kind == PickleKind::text || value.kind == PickleKind::bytes;
@@ -66,8 +58,8 @@ void fill_array(Pickle& pickle, size_t object, const PickleValue& state, const s
             dtype.kind == PickleKind::dtype && is_text(data),
         where, ": state of an array must be version, shape, dtype, order and bytes");
   auto needed = element_bytes(dtype.text);
-  check(needed > 0, where, ": array must be of numbers, its dtype is '",
-        printable(std::string(dtype.text)), "'");
+  check(needed > 0, where, ": array must be of numbers, its dtype is '", shown_text(dtype.text),
+        "'");
   check(is_fortran.integer == 0, where, ": array must be in C order, is in Fortran order");
   for (const auto place : shape.items) {
     const auto& size = pickle.at(place);
@@ -89,7 +81,7 @@ PickleValue known_name(std::string_view module, std::string_view name, const std
   const auto full =
       std::string(module.substr(0, kMostName)) + "." + std::string(name.substr(0, kMostName));
   const auto found = std::find(kNames.begin(), kNames.end(), full);
-  check(found != kNames.end(), where, ": refuses to build '", printable(full),
+  check(found != kNames.end(), where, ": refuses to build '", shown_text(full),
         "': only arrays of NumPy are known");
   return {.kind = PickleKind::name, .text = *found};
 }
