@@ -4,15 +4,15 @@
 #include <ATen/Version.h>
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "kelvin/core/check.h"
-#include "kelvin/data/batches.h"
 #include "kelvin/experiment/measure_dump.h"
+#include "kelvin/experiment/plan.h"
 #include "kelvin/experiment/run.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/experiment/sample_images.h"
+#include "kelvin/model/description.h"
 
 namespace kelvin {
 namespace {
@@ -21,33 +21,38 @@ using Json = nlohmann::ordered_json;
 
 Config resolve(const Config& config) { return RunSettings::from(config).resolved; }
 
-Json plan(const Config& resolved, const RunContext& context) {
-  torch::NoGradGuard no_grad;
-  const auto settings = RunSettings::from(resolved);
-  auto request = settings.request;
-  const auto shape = dataset_facts(settings.dataset, request).shape;
-  // As many pixels as 256 images of CIFAR have: larger ones would take minutes and all memory.
-  constexpr int64_t kPixels = int64_t{256} * 32 * 32;
-  request.train_samples = std::clamp<int64_t>(kPixels / (shape.height * shape.width), 8, 256);
-  request.test_samples = 1;
-  request.data_folder = context.data_folder;
-  const auto sample = load_dataset(settings.dataset, request);
-  check_trainable(settings, sample);
-  const auto model = settings.build_model(shape_for(sample));
-  model->eval();
-  const BatchMaker batches(sample.mean, sample.deviation);
-  const auto batch = batches.make(sample.train, fixed_sample(0, 256, sample.train.size()));
-  Taps taps;
-  const auto logits = model->forward(batch.images, &taps);
-  const double samples = static_cast<double>(batch.labels.size(0));
-  const double norm = logits.to(torch::kFloat64).norm().item<double>() / std::sqrt(samples);
-  const auto macs = taps.macs() / batch.labels.size(0);
-  return {{"parameters", parameter_count(*model)},
-          {"weight_layers", taps.layers().size()},
-          {"macs_per_image", macs},
-          {"training_gflop_per_1000_images", 6e-6 * static_cast<double>(macs)},
-          {"initial_logits_norm_per_sample", norm},
-          {"initial_logits_norm_per_sample_over_t", norm / settings.train.temperature}};
+// The layers of a model, without any data.
+Json describe_model(const Config& config, const std::vector<int64_t>& shape, int64_t classes) {
+  auto settings = config.section("model");
+  std::string name;
+  settings.read("name", name);
+  check(shape.size() == 3, "--input: must be channels, height and width, got ", shape.size(),
+        " numbers");
+  for (const auto size : shape) {
+    check(size >= 1 && size <= 4096, "--input: sizes must be from 1 to 4096, got ", size);
+  }
+  check(classes >= 1 && classes <= 1'000'000, "--classes: must be from 1 to 1000000, got ",
+        classes);
+  const ModelShape model_shape{
+      .channels = shape[0], .height = shape[1], .width = shape[2], .classes = classes};
+  const auto model = models().find(name).build(model_shape, settings);
+  settings.reject_unknown_keys();
+  config.reject_unknown_sections({"model"});
+  const auto description = describe(*model, model_shape);
+  auto layers = Json::array();
+  for (const auto& layer : description.layers) {
+    layers.push_back({{"name", layer.name},
+                      {"weight", layer.weight},
+                      {"input", layer.input},
+                      {"output", layer.output},
+                      {"parameters", layer.parameters},
+                      {"macs", layer.macs}});
+  }
+  return {{"model", name},
+          {"settings", settings.resolved()},
+          {"parameters", description.parameters},
+          {"macs", description.macs},
+          {"layers", layers}};
 }
 
 // What follows `key` in LibTorch's long description of itself.  LibTorch 1.13 has no other way.
@@ -97,12 +102,25 @@ const ComputeApi kApi = {
            const RunContext& context) {
           return translated([&] { return measure_run(path, measures, context); });
         },
+    .measure_weights =
+        [](const Config& config, const RunContext& context) {
+          return translated([&] { return measure_weights(config, context); });
+        },
     .measure_dump =
         [](const std::filesystem::path& npz, const std::vector<std::string>& measures,
            const RunContext&) { return translated([&] { return measure_dump(npz, measures); }); },
     .sample_images =
         [](const Config& config, int64_t count, bool of_training, const RunContext& context) {
           return translated([&] { return sample_images(config, count, of_training, context); });
+        },
+    .describe_model =
+        [](const Config& config, const std::vector<int64_t>& shape, int64_t classes) {
+          return translated([&] { return describe_model(config, shape, classes); });
+        },
+    .initial_norms =
+        [](const Config& config, const std::vector<int64_t>& seeds, int64_t samples,
+           const RunContext& context) {
+          return translated([&] { return initial_norms(config, seeds, samples, context); });
         },
     .versions = versions,
     .set_threads = set_threads};

@@ -56,6 +56,9 @@ struct ComputeApi {
   Readings (*measure_run)(const std::filesystem::path& run,
                           const std::vector<std::string>& measures, const RunContext& context);
 
+  // Measures the weights in the file `init.pretrained` on the test split, without a run.
+  Readings (*measure_weights)(const Config& config, const RunContext& context);
+
   // Measures a dump: an npz with `logits`, `labels`, optionally `features`, `weight`, `bias`,
   // `temperature`.
   Readings (*measure_dump)(const std::filesystem::path& npz,
@@ -64,6 +67,15 @@ struct ComputeApi {
   // See sample_images.h.
   ImageSamples (*sample_images)(const Config& config, int64_t count, bool of_training,
                                 const RunContext& context);
+
+  // The layers of the model that the config's section "model" describes: name, shapes, parameters
+  // and multiply-adds of each, for images of `shape` (channels, height, width).
+  nlohmann::ordered_json (*describe_model)(const Config& config, const std::vector<int64_t>& shape,
+                                           int64_t classes);
+
+  // See plan.h.
+  nlohmann::ordered_json (*initial_norms)(const Config& config, const std::vector<int64_t>& seeds,
+                                          int64_t samples, const RunContext& context);
 
   // Versions of LibTorch and BLAS, CPU capability in use, threads.
   nlohmann::ordered_json (*versions)();

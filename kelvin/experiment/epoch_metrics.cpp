@@ -50,9 +50,13 @@ void EpochMetrics::observe(const TrainState& state) {
   for (const char* name : {"accuracy", "logits_norm", "solution_rank", "post_softmax_rank"}) {
     measures.push_back(settings_.make_measure(name));
   }
+  // Batch normalisations know nothing of the data before the first step.
+  const bool is_pretrained = !settings_.init.pretrained.empty();
   for (const auto split : {Split::train, Split::test}) {
     extract(state.model, dataset_, dataset_,
-            {.split = split, .indices = split == Split::train ? train_sample_ : test_sample_},
+            {.split = split,
+             .batch_statistics = state.step == 0 && !is_pretrained,
+             .indices = split == Split::train ? train_sample_ : test_sample_},
             [&](const Record& record) {
               for (auto& measure : measures) measure->update(record);
             });
@@ -97,7 +101,9 @@ Reading EpochMetrics::norm_growth() const {
           .definition = {{"matrix", "logits M"},
                          {"norm", "Frobenius"},
                          {"ratio", "last epoch over initialisation"},
-                         {"mode", "evaluation; at initialisation running statistics are 0 and 1"},
+                         {"mode", settings_.init.pretrained.empty()
+                                      ? "evaluation; batch statistics at initialisation"
+                                      : "evaluation"},
                          {"samples", test_sample_.size()}}};
 }
 

@@ -7,6 +7,7 @@
 #include "kelvin/experiment/checkpoint.h"
 #include "kelvin/experiment/epoch_metrics.h"
 #include "kelvin/experiment/measure_model.h"
+#include "kelvin/experiment/prepared_model.h"
 #include "kelvin/experiment/progress_observer.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/model/weights.h"
@@ -70,22 +71,20 @@ void keep(const RunFolder& folder, const Measured& measured) {
 }
 
 // The pipeline: data, model, train, representations, measures, result.
-RunStatus execute(const RunSettings& settings, const Data& data, const RunFolder& folder,
-                  const RunContext& context) {
+RunStatus execute(const RunSettings& settings, const Data& data, Model& model,
+                  const RunFolder& folder, const RunContext& context) {
   const auto& [dataset, foreign] = data;
-  const auto model = settings.build_model(shape_for(dataset));
-
   EpochMetrics metrics(dataset, settings, folder, context);
   ProgressObserver progress(context);
   const auto outcome =
-      train(*model, dataset, settings.train, {&metrics, &progress}, context.should_stop);
+      train(model, dataset, settings.train, {&metrics, &progress}, context.should_stop);
   if (outcome == TrainOutcome::stopped) return RunStatus::stopped;
 
-  write_checkpoint(folder, *model, total_steps(settings.train, dataset.train.size()));
+  write_checkpoint(folder, model, total_steps(settings.train, dataset.train.size()));
   metrics.write_curves();
   folder.add_readings({metrics.norm_growth()});
   try {
-    keep(folder, measure_model(*model, dataset, foreign, settings, context));
+    keep(folder, measure_model(model, dataset, foreign, settings, context));
   } catch (const MeasuringStopped&) {
     return RunStatus::stopped;
   }
@@ -97,11 +96,13 @@ RunStatus execute(const RunSettings& settings, const Data& data, const RunFolder
 void run(const Config& config, const std::filesystem::path& output,
          const nlohmann::ordered_json& metadata, const RunContext& context) {
   const auto settings = RunSettings::from(config);
-  const auto data = load_data(settings, context);  // a dataset that is not there leaves no folder
+  // Data or pretrained weights that are not there leave no folder.
+  const auto data = load_data(settings, context);
   check_trainable(settings, data.own);
+  const auto model = prepared_model(settings, data.own);
   const auto folder = RunFolder::create(output, settings.resolved, metadata);
   try {
-    folder.set_status(execute(settings, data, folder, context));
+    folder.set_status(execute(settings, data, *model, folder, context));
   } catch (...) {
     folder.set_status(RunStatus::failed);
     throw;
@@ -122,6 +123,14 @@ Readings measure_run(const std::filesystem::path& path, const std::vector<std::s
   const auto measured = measure_model(*model, dataset, foreign, settings, context);
   keep(folder, measured);
   return measured.readings;
+}
+
+Readings measure_weights(const Config& config, const RunContext& context) {
+  const auto settings = RunSettings::from(config);
+  check(!settings.init.pretrained.empty(), "init.pretrained: must name a file of weights");
+  const auto [dataset, foreign] = load_data(settings, context);
+  const auto model = prepared_model(settings, dataset);
+  return measure_model(*model, dataset, foreign, settings, context).readings;
 }
 
 }  // namespace kelvin

@@ -15,4 +15,7 @@ void run(const Config& config, const std::filesystem::path& output,
 Readings measure_run(const std::filesystem::path& path, const std::vector<std::string>& measures,
                      const RunContext& context);
 
+// Measures the weights in the file `init.pretrained` of the config.
+Readings measure_weights(const Config& config, const RunContext& context);
+
 }  // namespace kelvin

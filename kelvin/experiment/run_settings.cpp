@@ -163,6 +163,41 @@ ModelShape model_shape(const ImageShape& image, int64_t classes) {
       .channels = image.channels, .height = image.height, .width = image.width, .classes = classes};
 }
 
+void check_init(const StartSettings& init) {
+  const auto& options = init.options;
+  check_above_zero("init.deviation", options.deviation);
+  check_above_zero("init.scale", options.scale);
+  check_above_zero("init.last_scale", options.last_scale);
+  check_not_negative("init.last_uniform", options.last_uniform);
+  check_not_negative("init.target_logits_norm", init.target_logits_norm);
+  check(!init.reset_head || !init.pretrained.empty(),
+        "init.reset_head: is for pretrained weights; set init.pretrained as well");
+  const bool draws_all = options.scheme != InitScheme::usual || options.scale != 1;
+  check(init.pretrained.empty() || !draws_all,
+        "init.pretrained: replaces what init.scheme and init.scale would draw; leave them out");
+  const bool draws_last = options.last_uniform > 0 || options.last_scale != 1;
+  check(init.pretrained.empty() || init.reset_head || !draws_last,
+        "init.pretrained: replaces the last layer as well; init.last_uniform and init.last_scale "
+        "need init.reset_head");
+}
+
+void read_init(const Config& config, RunSettings& run) {
+  auto settings = config.section("init");
+  auto& init = run.init;
+  std::string scheme = "default";
+  settings.read("scheme", scheme);
+  settings.read("deviation", init.options.deviation);
+  settings.read("scale", init.options.scale);
+  settings.read("last_scale", init.options.last_scale);
+  settings.read("last_uniform", init.options.last_uniform);
+  settings.read("pretrained", init.pretrained);
+  settings.read("reset_head", init.reset_head);
+  settings.read("target_logits_norm", init.target_logits_norm);
+  init.options.scheme = init_scheme_of(scheme);
+  check_init(init);
+  finish(run.resolved, settings);
+}
+
 void read_model(const Config& config, RunSettings& run) {
   auto settings = config.section("model");
   settings.read("name", run.model);
@@ -193,9 +228,10 @@ RunSettings RunSettings::from(const Config& config) {
   read_data(config, run);
   read_train(config, run);
   read_measure(config, run);
-  std::vector<std::string> sections = {"data", "model", "train", "measure"};
+  std::vector<std::string> sections = {"data", "model", "init", "train", "measure"};
   for (const auto& section : read_each_measure(config, run)) sections.push_back(section);
   config.reject_unknown_sections(sections);
+  read_init(config, run);
   read_model(config, run);
   return run;
 }
@@ -204,7 +240,9 @@ std::shared_ptr<Model> RunSettings::build_model(const ModelShape& shape) const {
   auto settings = resolved.section("model");
   // The one place where the global generator is seeded: torch::nn initialises from it.
   torch::manual_seed(named_seed(static_cast<uint64_t>(seed), "init"));
-  return models().find(model).build(shape, settings);
+  auto built = models().find(model).build(shape, settings);
+  initialise(*built, init.options);
+  return built;
 }
 
 std::unique_ptr<Measure> RunSettings::make_measure(const std::string& name) const {

@@ -7,6 +7,7 @@
 #include "kelvin/data/dataset.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/model/initialisation.h"
 #include "kelvin/model/model.h"
 #include "kelvin/runs/config.h"
 #include "kelvin/train/train.h"
@@ -19,6 +20,14 @@ struct MeasureSettings {
   std::vector<std::string> detectors = {"neco"};  // used when there are foreign datasets
   int64_t train_samples = 4000;  // of the training split, for probes, detectors, accuracy
   int64_t epoch_samples = 1000;  // of each split, for the metrics after every epoch
+};
+
+// What the network starts from.
+struct StartSettings {
+  InitOptions options;
+  std::string pretrained;         // a file of weights; empty: drawn from the run's seed
+  bool reset_head = false;        // pretrained weights but for the head
+  double target_logits_norm = 0;  // per sample, see initial_logits.h; 0: as it comes
 };
 
 // What a model for this dataset takes and gives.
@@ -37,13 +46,14 @@ struct RunSettings {
   std::vector<std::string> ood_classes;  // as DatasetRequest::classes, for each of them
   DatasetRequest request;
   std::string model = "resnet10";
+  StartSettings init;
   TrainOptions train;
   MeasureSettings measure;
   Config resolved;  // every key that exists, with its value
 
   static RunSettings from(const Config& config);
 
-  // Fresh weights, drawn from the run's seed.
+  // Fresh weights, drawn from the run's seed; see prepared_model.h for what training starts from.
   std::shared_ptr<Model> build_model(const ModelShape& shape) const;
   std::unique_ptr<Measure> make_measure(const std::string& name) const;
   std::unique_ptr<Detector> make_detector(const std::string& name) const;

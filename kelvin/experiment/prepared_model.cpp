@@ -1,0 +1,20 @@
+#include "kelvin/experiment/prepared_model.h"
+
+#include <torch/torch.h>
+
+#include "kelvin/experiment/initial_logits.h"
+#include "kelvin/model/weights.h"
+
+namespace kelvin {
+
+std::shared_ptr<Model> prepared_model(const RunSettings& settings, const Dataset& dataset) {
+  auto model = settings.build_model(shape_for(dataset));
+  const auto& init = settings.init;
+  if (!init.pretrained.empty()) {
+    load_weights(init.pretrained, *model, {.reset_head = init.reset_head});
+  }
+  if (init.target_logits_norm > 0) scale_to_norm(*model, dataset, init.target_logits_norm);
+  return model;
+}
+
+}  // namespace kelvin
