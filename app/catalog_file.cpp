@@ -16,7 +16,10 @@ std::vector<CatalogEntry> catalog_entries(const std::string& kind) {
     for (const auto& entry : catalog.at(kind)) {
       entries.push_back({.name = entry.at("name"),
                          .summary = entry.value("summary", ""),
-                         .reference = entry.value("reference", "")});
+                         .reference = entry.value("reference", ""),
+                         .parameters = entry.value("parameters", int64_t{0}),
+                         .macs = entry.value("macs", int64_t{0}),
+                         .layers = entry.value("layers", int64_t{0})});
     }
   } catch (const nlohmann::json::exception& error) {
     check(false, path.string(), ": not a catalog: ", error.what());

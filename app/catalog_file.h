@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@ struct CatalogEntry {
   std::string name;
   std::string summary;
   std::string reference;
+  // Of models, for images of 3 x 32 x 32 and 10 classes.
+  int64_t parameters = 0;
+  int64_t macs = 0;
+  int64_t layers = 0;
 };
 
 // All entries of a kind ("models", "datasets", "measures", "detectors"), as the

@@ -9,7 +9,7 @@
 namespace kelvin {
 namespace {
 
-enum class Kind { text, names, whole_number, number };
+enum class Kind { text, names, whole_number, number, yes };
 
 struct ConfigFlag {
   const char* names;  // for CLI11; the last one is used in messages
@@ -31,6 +31,12 @@ constexpr std::array kFlags = {
     ConfigFlag{"--augment", "data.augment", Kind::text,
                "none, flip, crop, crop-flip or resized-crop-flip"},
     ConfigFlag{"--image-size", "data.image_size", Kind::whole_number, "side of the images"},
+    ConfigFlag{"--pretrained", "init.pretrained", Kind::text,
+               "file of weights to start from: safetensors, or a dict saved by torch"},
+    ConfigFlag{"--reset-head", "init.reset_head", Kind::yes,
+               "the last layer is drawn anew, for other classes than the weights have"},
+    ConfigFlag{"--target-logits-norm", "init.target_logits_norm", Kind::number,
+               "scale the last layer so that the logits have this norm per sample at step 0"},
     ConfigFlag{"-T,--temperature", "train.temperature", Kind::number, "of the softmax in the loss"},
     ConfigFlag{"--epochs", "train.epochs", Kind::whole_number, "passes over the training data"},
     ConfigFlag{"-b,--batch-size", "train.batch_size", Kind::whole_number, "images per step"},
@@ -60,6 +66,8 @@ const char* type_name_of(Kind kind) {
       return "N";
     case Kind::number:
       return "X";
+    case Kind::yes:
+      return "";
   }
   return "";
 }
@@ -75,6 +83,8 @@ Value value_of(const ConfigFlag& flag, const std::string& text) {
       return whole_number_of(name, text);
     case Kind::number:
       return number_of(name, text);
+    case Kind::yes:
+      return true;
   }
   return {};
 }
@@ -85,6 +95,12 @@ void ConfigFlags::declare(CLI::App& command) {
   command.add_option("--config", file_, "TOML file with settings")->type_name("FILE");
   for (const auto& flag : kFlags) {
     const std::string key = flag.key;
+    if (flag.kind == Kind::yes) {
+      command.add_flag_callback(
+          flag.names, [this, key] { texts_[key] = "true"; },
+          fmt::format("{} [{}]", flag.help, key));
+      continue;
+    }
     command
         .add_option_function<std::string>(
             flag.names, [this, key](const std::string& text) { texts_[key] = text; },

@@ -26,7 +26,7 @@ const std::map<std::string, Folders> kMayInclude = {
     {"report", {"core", "formats", "runs"}},
     {"math", {"core"}},
     {"data", {"core", "formats", "sources"}},
-    {"model", {"core", "math"}},
+    {"model", {"core", "math", "formats"}},
     {"train", {"core", "math", "data", "model"}},
     {"representations", {"core", "math", "data", "model"}},
     {"measures", {"core", "math", "representations"}},

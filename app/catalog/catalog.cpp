@@ -7,6 +7,7 @@
 #include "kelvin/data/dataset.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/model/description.h"
 #include "kelvin/model/model.h"
 
 namespace {
@@ -20,6 +21,21 @@ nlohmann::ordered_json list_of(const kelvin::Registry<Entry>& registry) {
   return list;
 }
 
+// For CIFAR-10, with the settings that a run has by default.
+nlohmann::ordered_json list_of_models() {
+  auto list = list_of(kelvin::models());
+  for (auto& entry : list) {
+    kelvin::Settings settings("model", {});
+    const kelvin::ModelShape shape;
+    const auto model = kelvin::models().find(entry.at("name")).build(shape, settings);
+    const auto description = kelvin::describe(*model, shape);
+    entry["parameters"] = description.parameters;
+    entry["macs"] = description.macs;
+    entry["layers"] = description.layers.size();
+  }
+  return list;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -27,7 +43,7 @@ int main(int count, char** arguments) {
     std::cerr << "usage: kelvin_catalog OUTPUT\n";
     return 2;
   }
-  const nlohmann::ordered_json catalog = {{"models", list_of(kelvin::models())},
+  const nlohmann::ordered_json catalog = {{"models", list_of_models()},
                                           {"datasets", list_of(kelvin::datasets())},
                                           {"measures", list_of(kelvin::measures())},
                                           {"detectors", list_of(kelvin::detectors())}};

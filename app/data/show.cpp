@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include "app/compute_library.h"
+#include "app/config_paths.h"
 #include "app/data/jobs.h"
 #include "app/data_folder.h"
-#include "app/dataset_paths.h"
 #include "app/exit_code.h"
 #include "app/run_context.h"
 #include "app/threads_flag.h"
@@ -59,7 +59,7 @@ class ShowData : public Verb {
       config.apply_override(assignment);
     }
     const auto data_folder = data_folder_.folder();
-    make_dataset_paths_absolute(config, data_folder);
+    make_paths_absolute(config, data_folder);
 
     RunContext context;
     context.data_folder = data_folder;

@@ -24,6 +24,22 @@ Table catalog_table(const std::string& kind) {
   return table;
 }
 
+// Sizes are those for CIFAR-10; 'kelvin model show' has others.
+Table model_table() {
+  Table table{.columns = {{"name"},
+                          {"layers", Alignment::right},
+                          {"parameters", Alignment::right},
+                          {"macs", Alignment::right},
+                          {"summary"},
+                          {"reference"}}};
+  for (const auto& entry : catalog_entries("models")) {
+    table.rows.push_back({entry.name, std::to_string(entry.layers),
+                          std::to_string(entry.parameters), std::to_string(entry.macs),
+                          entry.summary, entry.reference});
+  }
+  return table;
+}
+
 Table recipe_table() {
   Table table{.columns = {{"name"}, {"summary"}, {"runs", Alignment::right}}};
   for (const auto& [name, text] : builtin_recipes()) {
@@ -31,6 +47,11 @@ Table recipe_table() {
     table.rows.push_back({name, recipe.title, std::to_string(recipe.runs.size())});
   }
   return table;
+}
+
+Table table_of(const std::string& kind) {
+  if (kind == "recipes") return recipe_table();
+  return kind == "models" ? model_table() : catalog_table(kind);
 }
 
 class List : public Verb {
@@ -47,7 +68,7 @@ class List : public Verb {
     check(is_known, "nothing called '", kind_, "' to list",
           guess.empty() ? "" : "; did you mean '" + guess + "'?",
           " There are: ", join(kKinds, ", "));
-    fmt::print("{}", render(kind_ == "recipes" ? recipe_table() : catalog_table(kind_), format));
+    fmt::print("{}", render(table_of(kind_), format));
     return kSuccess;
   }
 

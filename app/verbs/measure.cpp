@@ -3,9 +3,10 @@
 #include <filesystem>
 
 #include "app/compute_library.h"
+#include "app/config_flags.h"
+#include "app/config_paths.h"
 #include "app/data_folder.h"
 #include "app/exit_code.h"
-#include "app/flag_values.h"
 #include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
@@ -26,12 +27,12 @@ class MeasureVerb : public Verb {
   void declare_flags(CLI::App& command) override {
     command
         .add_option("INPUT", input_,
-                    "a run folder, or an npz with logits and labels, and if it has them features, "
-                    "weight, bias, temperature")
-        ->type_name("RUN or x.npz")
+                    "a run folder; an npz with logits and labels, and if it has them features, "
+                    "weight, bias, temperature; or a file of weights, for which the flags tell "
+                    "model and data")
+        ->type_name("RUN, x.npz or WEIGHTS")
         ->required();
-    command.add_option("--measures", measures_, "which ones; see 'kelvin list measures'")
-        ->type_name("A,B");
+    config_.declare(command);
     command.add_flag("-q,--quiet", is_quiet_, "no progress");
     data_folder_.declare(command);
     threads_.declare(command);
@@ -41,21 +42,25 @@ class MeasureVerb : public Verb {
   int run() override {
     const auto format = format_.format();
     const auto threads = threads_.threads();
-    std::vector<std::string> measures;
-    if (!measures_.empty()) measures = names_of("--measures", measures_);
     check(fs::exists(input_), input_, ": no such run or file");
     const bool is_folder = fs::is_directory(input_);
     check(!is_folder || is_run(input_), input_, ": is not a run folder (no config.toml)");
+    const auto data_folder = data_folder_.folder();
+    const auto config = checked_config(data_folder);
 
     const auto& api = load_compute_library(threads);
     catch_interrupts(SecondInterrupt::exits);
     Readings readings;
     try {
       ProgressBar bar(is_quiet_);
-      const auto measure = is_folder ? api.measure_run : api.measure_dump;
       auto context = run_context(bar);
-      context.data_folder = data_folder_.folder();
-      readings = measure(input_, measures, context);
+      context.data_folder = data_folder;
+      if (is_weights()) {
+        readings = api.measure_weights(api.resolve(config), context);
+      } else {
+        const auto measure = is_folder ? api.measure_run : api.measure_dump;
+        readings = measure(input_, measures_of(config), context);
+      }
     } catch (const Error& error) {
       if (interrupts() == 0) throw;
       print_for_people(fmt::format("kelvin measure: {}\n", error.what()));
@@ -66,8 +71,38 @@ class MeasureVerb : public Verb {
   }
 
  private:
+  bool is_weights() const { return !fs::is_directory(input_) && !input_.ends_with(".npz"); }
+
+  // What to measure on; runs and dumps know that themselves.
+  Config checked_config(const fs::path& data_folder) const {
+    auto config = config_.config();
+    if (!is_weights()) {
+      for (const auto& [key, value] : config.values()) {
+        check(key == "measure.names", key, ": is for a file of weights; ", input_,
+              " knows its own settings");
+      }
+      return config;
+    }
+    for (const char* key : {"model.name", "data.name"}) {
+      check(config.has(key), input_, ": needs ", key, " to be measured (",
+            key == std::string("model.name") ? "--model" : "--dataset", ")");
+    }
+    check(!config.has("init.pretrained"), "init.pretrained: is ", input_, " already");
+    config.set("init.pretrained", input_);
+    make_paths_absolute(config, data_folder);
+    return config;
+  }
+
+  static std::vector<std::string> measures_of(const Config& config) {
+    if (!config.has("measure.names")) return {};
+    auto settings = config.section("measure");
+    std::vector<std::string> names;
+    settings.read("names", names);
+    return names;
+  }
+
   std::string input_;
-  std::string measures_;
+  ConfigFlags config_;
   bool is_quiet_ = false;
   DataFolderFlag data_folder_;
   ThreadsFlag threads_;

@@ -2,8 +2,8 @@
 
 #include "app/compute_library.h"
 #include "app/config_flags.h"
+#include "app/config_paths.h"
 #include "app/data_folder.h"
-#include "app/dataset_paths.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
 #include "app/human_text.h"
@@ -56,7 +56,7 @@ class Train : public Verb {
     const auto threads = threads_.threads();
     const auto data_folder = data_folder_.folder();
     auto config = config_.config();
-    make_dataset_paths_absolute(config, data_folder);
+    make_paths_absolute(config, data_folder);
     check(is_dry_run_ || !output_.empty(), "--output: required unless --dry-run");
     // Loading the library takes a while: whatever can be refused before is refused before.
     if (!output_.empty()) check_can_create_run(output_);

@@ -180,6 +180,21 @@ TEST(Dataset, ResamplesImagesInMemoryToTheWantedSize) {
   EXPECT_EQ(dataset_facts(name, {.image_size = 6}).shape.height, 6);
 }
 
+TEST(Dataset, IsShownLargerThanItIsStoredOnRequest) {
+  const DatasetRequest request{.train_samples = 10, .test_samples = 10, .upsample_to = 48};
+  const auto dataset = load_dataset("glyphs10", request);
+  EXPECT_EQ(dataset.test.shape().height, 32);
+  EXPECT_EQ(dataset.shown_shape(), (ImageShape{.channels = 3, .height = 48, .width = 48}));
+  EXPECT_EQ(dataset_facts("glyphs10", request).shape, dataset.shown_shape());
+}
+
+TEST(Dataset, IsNormalisedAsRequested) {
+  const auto dataset = load_dataset(
+      "glyphs10",
+      {.train_samples = 10, .test_samples = 10, .normalisation = Normalisation::imagenet});
+  EXPECT_EQ(dataset.mean, (std::array<double, 3>{0.485, 0.456, 0.406}));
+}
+
 TEST(Dataset, NamesClassesByNumberIfTheyHaveNoNames) {
   const auto name = dataset_spoilt_by([](Dataset&) {});
   EXPECT_EQ(load_dataset(name, {}).class_names, (std::vector<std::string>{"0", "1", "2"}));

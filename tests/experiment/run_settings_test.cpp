@@ -35,7 +35,8 @@ TEST(RunSettings, KnowsWhichDataAreWanted) {
       {"data.name=glyphs10", "data.classes=[\"4\"]", "data.ood=[\"textures10\"]",
        "data.ood_classes=[\"3\"]", "data.validation_samples=500", "data.test_on=validation",
        "data.subset_seed=7", "data.augment=crop-flip", "data.image_size=16", "data.crop_share=0.5",
-       "data.cache_images=true", "data.image_root=/pictures"});
+       "data.cache_images=true", "data.image_root=/pictures", "data.normalisation=imagenet",
+       "data.upsample=48"});
   EXPECT_EQ(settings.request.classes, std::vector<std::string>{"4"});
   EXPECT_EQ(settings.ood_classes, std::vector<std::string>{"3"});
   EXPECT_EQ(settings.request.validation_samples, 500);
@@ -46,6 +47,8 @@ TEST(RunSettings, KnowsWhichDataAreWanted) {
   EXPECT_EQ(settings.request.crop_share, 0.5);
   EXPECT_TRUE(settings.request.cache_images);
   EXPECT_EQ(settings.request.image_root, "/pictures");
+  EXPECT_EQ(settings.request.normalisation, Normalisation::imagenet);
+  EXPECT_EQ(settings.request.upsample_to, 48);
 }
 
 TEST(RunSettings, RejectsDataThatCannotBe) {
@@ -56,6 +59,8 @@ TEST(RunSettings, RejectsDataThatCannotBe) {
   EXPECT_EQ(rejected("data.subset_seed=-1"), "data.subset_seed: must not be below 0, got -1");
   EXPECT_EQ(rejected("data.image_size=5000"),
             "data.image_size: must be from 0 (the dataset's own) to 4096, got 5000");
+  EXPECT_EQ(rejected("data.upsample=-1"),
+            "data.upsample: must be from 0 (not at all) to 4096, got -1");
   EXPECT_EQ(rejected("data.crop_share=0"), "data.crop_share: must be from 0.01 to 1, got 0");
   EXPECT_EQ(rejected("data.classes=[\"101\"]"), "data.classes: must be from 2 to 100, got 101");
   EXPECT_TRUE(rejected("data.augment=mixup").starts_with("data.augment: must be one of"));

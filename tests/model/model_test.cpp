@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "kelvin/math/layer_matrices.h"
+#include "kelvin/model/head.h"
 #include "tests/support/errors.h"
 
 namespace kelvin {
@@ -62,14 +64,35 @@ TEST(Taps, CountAttentionAsItsTwoProducts) {
   EXPECT_EQ(taps.attention()[0].name, "attention");
 }
 
+TEST(Taps, HoldOnToTheLastLayerOnlyIfThatSuffices) {
+  Taps taps({.layers = false, .attention = false});
+  taps.record(tap_of(torch::zeros({5, 7}), torch::zeros({1, 5})));
+  auto second = tap_of(torch::zeros({2, 5}), torch::zeros({1, 2}));
+  second.name = "second";
+  taps.record(second);
+  taps.record({.name = "attention", .logits = torch::zeros({1, 2, 3, 3}), .shares = {}}, 1);
+  EXPECT_EQ(taps.macs(), 35 + 10 + 1);
+  ASSERT_EQ(taps.layers().size(), 1U);
+  EXPECT_EQ(taps.layers()[0].name, "second");
+  EXPECT_TRUE(taps.attention().empty());
+}
+
 class EveryModel : public testing::TestWithParam<std::string> {
  protected:
   EveryModel() {
-    Settings settings("model", {{"width", GetParam() == "mlp" ? Value(9) : Value(0.125)}});
     torch::manual_seed(0);
-    model_ = models().find(GetParam()).build({.height = 16, .width = 16, .classes = 7}, settings);
-    images_ = torch::randn({3, 3, 16, 16});
+    model_ = narrow({.height = 32, .width = 32, .classes = 7});
+    images_ = torch::randn({3, 3, 32, 32});
     model_->eval();
+  }
+
+  static std::shared_ptr<Model> narrow(const ModelShape& shape) {
+    const auto& name = GetParam();
+    const bool is_for_cifar =
+        name == "resnet20" || name == "resnet32" || name == "resnet44" || name == "resnet56";
+    const auto width = name == "mlp" ? Value(9) : Value(is_for_cifar ? 0.5 : 0.125);
+    Settings settings("model", {{"width", width}});
+    return models().find(name).build(shape, settings);
   }
 
   std::shared_ptr<Model> model_;
@@ -115,20 +138,62 @@ TEST_P(EveryModel, CountsParametersAsTheSumOfTheirSizes) {
 
 TEST_P(EveryModel, DrawsItsWeightsFromTheGlobalGenerator) {
   const auto built = [](uint64_t seed) {
-    Settings settings("model", {{"width", GetParam() == "mlp" ? Value(4) : Value(0.125)}});
     torch::manual_seed(seed);
-    return models().find(GetParam()).build({}, settings)->parameters().front();
+    return narrow({})->head()->linear()->weight;
   };
   EXPECT_TRUE(built(1).equal(built(1)));
   EXPECT_FALSE(built(1).equal(built(2)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryModel, testing::Values("mlp", "resnet10", "resnet18"),
+// W * A + bias is what the layer made, for linear maps and unfolded convolutions alike.
+TEST_P(EveryModel, RecordsShapesThatMultiply) {
+  Taps taps;
+  model_->forward(images_, &taps);
+  for (const auto& layer : taps.layers()) {
+    auto product = weight_matrix(layer.weight)
+                       .mm(input_matrix(layer.weight, layer.input,
+                                        {.stride = layer.stride, .padding = layer.padding}));
+    if (layer.bias.defined()) product = product + layer.bias.unsqueeze(1);
+    const auto expected = product_matrix(layer.weight, layer.product);
+    ASSERT_EQ(product.sizes(), expected.sizes()) << layer.name;
+    const auto scale = expected.abs().max().item<double>();
+    EXPECT_LE((product - expected).abs().max().item<double>(), 1e-5 * scale) << layer.name;
+  }
+}
+
+TEST_P(EveryModel, CostsAndGivesNothingElseWithoutTaps) {
+  // The same operations on the same bits, in training as well.
+  model_->train();
+  const auto forward = [&](Taps* taps) {
+    torch::manual_seed(5);
+    return model_->forward(images_, taps);
+  };
+  Taps taps;
+  EXPECT_TRUE(forward(nullptr).equal(forward(&taps)));
+}
+
+TEST_P(EveryModel, KnowsItsHead) {
+  Taps taps;
+  model_->forward(images_, &taps);
+  ASSERT_NE(model_->head(), nullptr);
+  EXPECT_TRUE(taps.layers().back().weight.is_same(model_->head()->linear()->weight));
+}
+
+// Counted as in Table 1 of Unpacking Softmax.
+TEST_P(EveryModel, HasAsManyLayersAsItsNameSays) {
+  Taps taps;
+  model_->forward(images_, &taps);
+  const auto digits = GetParam().find_first_of("0123456789");
+  if (digits == std::string::npos) return;  // mlp, vit
+  EXPECT_EQ(taps.layers().size(), std::stoul(GetParam().substr(digits)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryModel, testing::ValuesIn(models().names()),
                          [](const auto& info) { return info.param; });
 
 TEST(Models, UnknownNameNamesTheNearest) {
   const auto message = error_of([] { models().find("resnet81"); });
-  EXPECT_TRUE(message.starts_with("no model named 'resnet81'; did you mean 'resnet1")) << message;
+  EXPECT_TRUE(message.starts_with("no model named 'resnet81'; did you mean 'resnet")) << message;
 }
 
 }  // namespace

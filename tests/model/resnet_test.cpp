@@ -37,6 +37,33 @@ TEST(ResNet, HasTheParametersOfResNet18ForSmallImages) {
   EXPECT_EQ(parameter_count(*resnet("resnet18", 1)), 11'173'962);
 }
 
+// What the papers and their re-implementations report for CIFAR-10: 0.27, 0.46, 0.66 and 0.85
+// million.
+TEST(ResNet, HasTheParametersOfTheNetworksForCifar) {
+  EXPECT_EQ(parameter_count(*resnet("resnet20", 1)), 269'722);
+  EXPECT_EQ(parameter_count(*resnet("resnet32", 1)), 464'154);
+  EXPECT_EQ(parameter_count(*resnet("resnet44", 1)), 658'586);
+  EXPECT_EQ(parameter_count(*resnet("resnet56", 1)), 853'018);
+}
+
+TEST(ResNet, HasProjectionsInsteadOfPaddingIfAskedFor) {
+  Settings settings("model", {{"shortcut", "B"}});
+  const auto model = models().find("resnet20").build({}, settings);
+  // 16 to 32 and 32 to 64 channels, each with a normalisation.
+  EXPECT_EQ(parameter_count(*model), 269'722 + 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64);
+}
+
+TEST(ResNet, ShrinksLargeImagesInItsStem) {
+  Settings settings("model", {{"width", 0.125}});
+  const ModelShape large{.height = 224, .width = 224};
+  const auto model = models().find("resnet18").build(large, settings);
+  const auto taps = taps_of(*model, 224);
+  EXPECT_EQ(taps.layers()[0].weight.sizes(), (torch::IntArrayRef{8, 3, 7, 7}));
+  EXPECT_EQ(taps.layers()[0].output.size(2), 112);
+  EXPECT_EQ(taps.layers()[1].input.size(2), 56);
+  EXPECT_EQ(taps.layers().back().input.size(1), 64);
+}
+
 TEST(ResNet, HasTheParameterAndBufferNamesOfTorchvision) {
   std::set<std::string> expected = {"conv1.weight", "fc.weight", "fc.bias"};
   const auto add_norm = [&](const std::string& name) {
@@ -131,6 +158,19 @@ TEST(ResNet, RejectsSettingsOutOfRange) {
   EXPECT_EQ(error_of([] { resnet("resnet18", std::nan("")); }),
             "model.width: must be in [0.125, 16], got nan");
   EXPECT_EQ(error_of([] { resnet("resnet18", 1, 3); }), "model.stem_stride: must be 1 or 2, got 3");
+  EXPECT_EQ(error_of([] { resnet("resnet20", 0.05); }),
+            "model.width: must be in [0.0625, 16], got 0.05");
+  const auto rejected = [](const Values& values) {
+    return error_of([&] {
+      Settings settings("model", values);
+      models().find("resnet18").build({}, settings);
+    });
+  };
+  EXPECT_EQ(rejected({{"shortcut", "C"}}),
+            "model.shortcut: must be A (padded) or B (projected), got 'C'");
+  EXPECT_EQ(rejected({{"stem", "big"}}), "model.stem: must be imagenet or cifar, got 'big'");
+  EXPECT_EQ(rejected({{"stem", "imagenet"}, {"stem_stride", 2}}),
+            "model.stem_stride: is for the cifar stem; the imagenet stem has its own stride");
 }
 
 }  // namespace

@@ -125,9 +125,39 @@ TEST_F(Extract, SplitsSamplesIntoBatchesInOrder) {
     sizes.push_back(record.logits.size(0));
     labels.push_back(record.labels);
   }
-  EXPECT_EQ(sizes, (std::vector<int64_t>{3, 3, 1}));
+  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 3}));
   EXPECT_TRUE(torch::cat(labels).equal(dataset_.test.labels));
   EXPECT_TRUE(torch::allclose(logits({.batch_size = 3}), logits({}), 1e-5, 1e-6));
+}
+
+TEST(EqualBatches, AreAsManyAsNeededAndNearlyEqual) {
+  EXPECT_EQ(equal_batches(7, 3), (std::vector<int64_t>{0, 2, 4, 7}));
+  EXPECT_EQ(equal_batches(257, 256), (std::vector<int64_t>{0, 128, 257}));
+  EXPECT_EQ(equal_batches(256, 256), (std::vector<int64_t>{0, 256}));
+  EXPECT_EQ(equal_batches(1, 256), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(equal_batches(0, 256), std::vector<int64_t>{0});
+}
+
+TEST_F(Extract, UsesTheStatisticsOfEachBatchIfAskedFor) {
+  // As training does, but nothing is remembered.
+  const auto seen = logits({.batch_statistics = true});
+  EXPECT_FALSE(seen.allclose(logits({})));
+  torch::NoGradGuard no_grad;
+  const auto batch = BatchMaker(dataset_).make(dataset_.test, {0, 1, 2, 3, 4, 5, 6});
+  model_->train();
+  EXPECT_TRUE(torch::allclose(model_->forward(batch.images), seen, 1e-5, 1e-6));
+}
+
+TEST_F(Extract, TakesSmallerBatchesOfLargerImages) {
+  dataset_.upsample_to = 64;
+  for (const auto& record : records(dataset_, {.batch_size = 4})) {
+    EXPECT_LE(record.logits.size(0), 4);
+  }
+  std::vector<int64_t> sizes;
+  for (const auto& record : records(dataset_, {.split = Split::train, .batch_size = 64})) {
+    sizes.push_back(record.logits.size(0));
+  }
+  EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), 16);
 }
 
 TEST_F(Extract, NormalisesForeignImagesWithTheTrainedDatasetsStatistics) {

@@ -1,4 +1,4 @@
-#include "app/dataset_paths.h"
+#include "app/config_paths.h"
 
 #include <string>
 #include <string_view>
@@ -51,15 +51,16 @@ std::string text_at(const Config& config, const std::string& key) {
 
 }  // namespace
 
-void make_dataset_paths_absolute(Config& config, const fs::path& data_folder) {
-  for (const char* key : {"data.name", "data.ood", "data.image_root"}) {
+void make_paths_absolute(Config& config, const fs::path& data_folder) {
+  for (const char* key : {"data.name", "data.ood", "data.image_root", "init.pretrained"}) {
     if (config.has(key)) check_is_text(key, config.at(key));
   }
   if (const auto name = text_at(config, "data.name"); !name.empty()) {
     config.set("data.name", absolute_name(name, data_folder));
   }
-  if (const auto root = text_at(config, "data.image_root"); !root.empty()) {
-    config.set("data.image_root", absolute_path(root, data_folder));
+  for (const char* key : {"data.image_root", "init.pretrained"}) {
+    const auto path = text_at(config, key);
+    if (!path.empty()) config.set(key, absolute_path(path, data_folder));
   }
   if (!config.has("data.ood") || !config.at("data.ood").is_array()) return;
   auto names = config.at("data.ood");

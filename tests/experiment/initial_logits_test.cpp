@@ -1,0 +1,101 @@
+#include "kelvin/experiment/initial_logits.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "kelvin/model/head.h"
+#include "kelvin/model/initialisation.h"
+#include "tests/support/built_model.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+class InitialLogitsOfGlyphs : public testing::Test {
+ protected:
+  const Dataset dataset_ = load_dataset("glyphs10", {.train_samples = 300, .test_samples = 10});
+};
+
+// For independent entries of mean 0, ||M||^2 has the mean sigma^2 n ||A||^2; the bound of the paper
+// is larger by sqrt(m), the width.
+TEST_F(InitialLogitsOfGlyphs, AreAsExpectedOfTheLastLayersWeights) {
+  const auto model = built_model("mlp", {{"width", 256}, {"depth", 3}, {"bias", false}});
+  initialise(*model, {.scheme = InitScheme::he});
+  const auto logits = initial_logits(*model, dataset_, 200);
+  EXPECT_EQ(logits.samples, 200);
+  EXPECT_NEAR(logits.deviation, std::sqrt(2.0 / 256), 0.01);
+  EXPECT_NEAR(logits.norm / logits.expected, 1, 0.5);  // ten rows of one draw
+  EXPECT_NEAR(logits.bound / logits.expected, 16, 1e-9);
+  EXPECT_LE(logits.norm, logits.bound);
+}
+
+TEST_F(InitialLogitsOfGlyphs, ApproachTheExpectationOverManyDraws) {
+  double squares = 0;
+  double expected = 0;
+  const auto model = built_model("mlp", {{"width", 256}, {"depth", 2}, {"bias", false}});
+  for (int draw = 0; draw < 40; ++draw) {
+    initialise(*model, {.scheme = InitScheme::he});
+    const auto logits = initial_logits(*model, dataset_, 100);
+    squares += logits.norm * logits.norm;
+    expected += logits.expected * logits.expected;
+  }
+  EXPECT_NEAR(squares / expected, 1, 0.2);
+}
+
+TEST_F(InitialLogitsOfGlyphs, DoNotNeedBatchStatisticsWithoutBatchNormalisation) {
+  const auto model = built_model("vgg11", {{"width", 0.25}});
+  const auto logits = initial_logits(*model, dataset_, 100);
+  EXPECT_EQ(logits.norm, logits.norm_running);
+  const auto normed = initial_logits(*built_model("vgg11_bn", {{"width", 0.25}}), dataset_, 100);
+  EXPECT_GT(std::abs(normed.norm / normed.norm_running - 1), 0.1);
+}
+
+TEST_F(InitialLogitsOfGlyphs, AreTheSameWhenMeasuredAgain) {
+  const auto model = built_model("resnet10", {{"width", 0.125}});
+  const auto first = initial_logits(*model, dataset_, 100);
+  const auto second = initial_logits(*model, dataset_, 100);
+  EXPECT_EQ(first.norm, second.norm);
+  EXPECT_EQ(first.norm_running, second.norm_running);
+}
+
+class EveryScaledModel : public testing::TestWithParam<std::string> {};
+
+// Narrow members of every family, also with normalised logits.
+TEST_P(EveryScaledModel, HitsItsTarget) {
+  const auto dataset = load_dataset("glyphs10", {.train_samples = 300, .test_samples = 10});
+  for (const char* norm : {"none", "layer", "batch"}) {
+    Values values = {{"norm_after_logits", norm}};
+    const auto& name = GetParam();
+    values["width"] = name == "mlp" ? Value(32) : Value(name.starts_with("resnet") ? 0.5 : 0.25);
+    const auto model = built_model(name, values);
+    for (const double target : {1e-6, 0.3, 1000.0}) {
+      scale_to_norm(*model, dataset, target);
+      const auto samples = affordable_samples(*model, {});
+      EXPECT_NEAR(initial_logits(*model, dataset, samples).norm / target, 1, 1e-4)
+          << norm << " " << target;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryScaledModel, testing::ValuesIn(models().names()),
+                         [](const auto& info) { return info.param; });
+
+TEST_F(InitialLogitsOfGlyphs, ThatAreZeroCannotBeScaled) {
+  torch::NoGradGuard no_grad;
+  const auto model = built_model("mlp", {{"width", 4}, {"bias", false}});
+  model->head()->linear()->weight.zero_();
+  EXPECT_EQ(error_of([&] { scale_to_norm(*model, dataset_, 1); }),
+            "init.target_logits_norm: the norm of the logits must be finite and above 0 to be "
+            "scaled, is 0");
+}
+
+TEST(AffordableSamples, AreFewerOfCostlyModels) {
+  EXPECT_EQ(affordable_samples(*built_model("mlp", {{"width", 4}}), {}), 512);
+  const auto costly = built_model("resnet50", {{"stem", "cifar"}}, {.height = 224, .width = 224});
+  EXPECT_EQ(affordable_samples(*costly, {.height = 224, .width = 224}), 32);
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,55 @@
+#include "kelvin/experiment/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+Config config_of(const std::vector<std::string>& overrides) {
+  Config config;
+  for (const char* each : {"data.name=glyphs10", "data.train_samples=64", "data.test_samples=16",
+                           "model.name=mlp", "model.width=8", "model.depth=3"}) {
+    config.apply_override(each);
+  }
+  for (const auto& each : overrides) config.apply_override(each);
+  return config;
+}
+
+TEST(Plan, ShowsTheNormBesideItsPrediction) {
+  const auto shown = plan(config_of({"model.bias=false"}), {});
+  const double norm = shown.at("initial_logits_norm_per_sample");
+  const double expected = shown.at("initial_logits_norm_expected");
+  const double bound = shown.at("initial_logits_norm_bound");
+  EXPECT_GT(norm, 0);
+  EXPECT_LE(norm, bound);
+  EXPECT_NEAR(bound / expected, std::sqrt(8.0), 1e-9);
+  const double deviation = shown.at("last_weight_deviation");
+  const double features = shown.at("initial_features_norm_per_sample");
+  EXPECT_NEAR(bound, deviation * std::sqrt(10.0 * 8.0) * features, 1e-9 * bound);
+}
+
+TEST(Plan, ShowsTheTargetThatWasSet) {
+  const auto shown = plan(config_of({"init.target_logits_norm=2.5"}), {});
+  EXPECT_NEAR(shown.at("initial_logits_norm_per_sample").get<double>(), 2.5, 1e-4);
+}
+
+TEST(InitialNorms, AreThoseOfEachSeed) {
+  const auto lines = initial_norms(config_of({}), {3, 4, 3}, 50, {});
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].at("norm_samples"), 50);
+  EXPECT_EQ(lines[1].at("seed"), 4);
+  const char* key = "initial_logits_norm_per_sample";
+  EXPECT_EQ(lines[0].at(key), lines[2].at(key));
+  EXPECT_NE(lines[0].at(key), lines[1].at(key));
+}
+
+TEST(InitialNorms, StopWhenAsked) {
+  RunContext context;
+  context.should_stop = [] { return true; };
+  EXPECT_EQ(error_of([&] { initial_norms(config_of({}), {1, 2}, 8, context); }), "stopped");
+}
+
+}  // namespace
+}  // namespace kelvin

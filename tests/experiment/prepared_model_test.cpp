@@ -1,0 +1,85 @@
+#include "kelvin/experiment/prepared_model.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "kelvin/experiment/initial_logits.h"
+#include "kelvin/model/head.h"
+#include "kelvin/model/weights.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+class PreparedModel : public testing::Test {
+ protected:
+  static RunSettings settings(const std::vector<std::string>& overrides) {
+    Config config;
+    for (const char* each : {"data.name=glyphs10", "data.train_samples=64", "data.test_samples=16",
+                             "model.name=mlp", "model.width=8", "model.depth=3"}) {
+      config.apply_override(each);
+    }
+    for (const auto& each : overrides) config.apply_override(each);
+    return RunSettings::from(config);
+  }
+
+  static std::shared_ptr<Model> model(const std::vector<std::string>& overrides) {
+    const auto run = settings(overrides);
+    return prepared_model(run, load_dataset(run.dataset, run.request));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PreparedModel, IsDrawnFromTheSeed) {
+  EXPECT_TRUE(model({})->parameters()[0].equal(model({})->parameters()[0]));
+  EXPECT_FALSE(model({})->parameters()[0].equal(model({"seed=1"})->parameters()[0]));
+}
+
+TEST_F(PreparedModel, IsInitialisedAsTheSettingsSay) {
+  const auto narrow = model({"init.last_uniform=1e-12"});
+  EXPECT_LE(narrow->head()->linear()->weight.abs().max().item<double>(), 1.00001e-12);
+}
+
+TEST_F(PreparedModel, HasTheWantedNorm) {
+  const auto run = settings({"init.target_logits_norm=0.125"});
+  const auto dataset = load_dataset(run.dataset, run.request);
+  EXPECT_NEAR(initial_logits(*prepared_model(run, dataset), dataset, 64).norm, 0.125, 1e-5);
+}
+
+TEST_F(PreparedModel, StartsFromAFile) {
+  const auto path = folder_ / "w.safetensors";
+  save_weights(path, *model({"seed=5"}));
+  const auto loaded = model({"init.pretrained=" + path});
+  EXPECT_TRUE(loaded->parameters()[0].equal(model({"seed=5"})->parameters()[0]));
+  const auto reset = model({"init.pretrained=" + path, "init.reset_head=true", "data.classes=5"});
+  EXPECT_TRUE(reset->parameters()[0].equal(loaded->parameters()[0]));
+  EXPECT_EQ(reset->head()->linear()->weight.size(0), 5);
+}
+
+TEST_F(PreparedModel, RejectsSettingsThatWouldHaveNoEffect) {
+  EXPECT_EQ(error_of([] { settings({"init.reset_head=true"}); }),
+            "init.reset_head: is for pretrained weights; set init.pretrained as well");
+  EXPECT_EQ(error_of([] {
+              settings({"init.pretrained=a", "init.scale=2"});
+            }),
+            "init.pretrained: replaces what init.scheme and init.scale would draw; leave them out");
+  EXPECT_EQ(error_of([] {
+              settings({"init.pretrained=a", "init.last_uniform=1e-3"});
+            }),
+            "init.pretrained: replaces the last layer as well; init.last_uniform and "
+            "init.last_scale need init.reset_head");
+  EXPECT_EQ(error_of([] { settings({"init.scale=0"}); }),
+            "init.scale: must be a finite number above 0, got 0");
+  EXPECT_EQ(error_of([] { settings({"init.target_logits_norm=-1"}); }),
+            "init.target_logits_norm: must be a finite number, not below 0, got -1");
+}
+
+TEST_F(PreparedModel, RejectsAFileThatIsNotThere) {
+  const auto message = error_of([&] { model({"init.pretrained=" + (folder_ / "none")}); });
+  EXPECT_TRUE(message.starts_with(folder_ / "none")) << message;
+}
+
+}  // namespace
+}  // namespace kelvin

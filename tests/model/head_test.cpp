@@ -1,0 +1,97 @@
+#include "kelvin/model/head.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/support/built_model.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+const ModelShape kShape{.channels = 1, .height = 3, .width = 3, .classes = 5};
+
+std::shared_ptr<Model> mlp(const Values& values) {
+  auto all = values;
+  all["width"] = 7;
+  all["depth"] = 2;
+  return built_model("mlp", all, kShape);
+}
+
+torch::Tensor logits_of(Model& model, Taps* taps = nullptr) {
+  torch::NoGradGuard no_grad;
+  torch::manual_seed(1);
+  return model.forward(torch::randn({20, 1, 3, 3}), taps);
+}
+
+TEST(Head, HasABiasUnlessItShallNot) {
+  EXPECT_TRUE(mlp({})->head()->linear()->bias.defined());
+  const auto model = mlp({{"bias", false}});
+  for (const auto& item : model->named_parameters()) EXPECT_FALSE(item.key().ends_with("bias"));
+}
+
+TEST(Head, NormalisesEachSamplesLogits) {
+  const auto logits = logits_of(*mlp({{"norm_after_logits", "layer"}}));
+  EXPECT_LT(logits.mean(1).abs().max().item<double>(), 1e-5);
+  EXPECT_TRUE(torch::allclose(logits.norm(2, {1}), torch::full({20}, std::sqrt(5.0)), 2e-3));
+}
+
+TEST(Head, NormalisesEachClassOverTheBatch) {
+  const auto model = mlp({{"norm_after_logits", "batch"}});
+  model->train();
+  const auto logits = logits_of(*model);
+  EXPECT_LT(logits.mean(0).abs().max().item<double>(), 1e-5);
+  EXPECT_TRUE(torch::allclose(logits.var(0, false), torch::ones({5}), 1e-2));
+}
+
+TEST(Head, NormalisesFeatures) {
+  const auto model = mlp({{"norm_before_logits", "layer"}});
+  Taps taps;
+  const auto logits = logits_of(*model, &taps);
+  const auto& tap = taps.layers().back();
+  EXPECT_LT(tap.input.mean(1).abs().max().item<double>(), 1e-5);
+  EXPECT_TRUE(tap.output.is_same(logits));
+  EXPECT_TRUE(tap.product.is_same(tap.output));
+}
+
+TEST(Head, TapsTheProductBeforeANormalisation) {
+  const auto model = mlp({{"norm_after_logits", "layer"}});
+  Taps taps;
+  const auto logits = logits_of(*model, &taps);
+  const auto& tap = taps.layers().back();
+  EXPECT_TRUE(
+      torch::allclose(tap.input.matmul(tap.weight.t()) + tap.bias, tap.product, 1e-5, 1e-6));
+  EXPECT_FALSE(torch::allclose(tap.product, logits));
+}
+
+class ScaledHead : public testing::TestWithParam<std::string> {};
+
+TEST_P(ScaledHead, MultipliesTheLogitsWhateverFollowsThem) {
+  const auto model = mlp({{"norm_after_logits", GetParam()}, {"norm_before_logits", GetParam()}});
+  const auto before = logits_of(*model);
+  model->head()->scale_logits(0.01);
+  EXPECT_TRUE(torch::allclose(logits_of(*model), before * 0.01, 1e-4, 1e-8));
+}
+
+INSTANTIATE_TEST_SUITE_P(Norms, ScaledHead, testing::Values("none", "batch", "layer"),
+                         [](const auto& info) { return info.param; });
+
+TEST(Head, KnowsAllItsTensors) {
+  EXPECT_EQ(mlp({})->head()->tensors().size(), 2U);
+  EXPECT_EQ(mlp({{"bias", false}, {"norm_after_logits", "batch"}})->head()->tensors().size(),
+            1U + 5U);
+}
+
+TEST(Head, RejectsOtherNorms) {
+  EXPECT_EQ(error_of([] {
+              mlp({{"norm_after_logits", "group"}});
+            }),
+            "model.norm_after_logits: must be none, batch or layer, got 'group'");
+  EXPECT_EQ(error_of([] {
+              mlp({{"norm_before_logits", ""}});
+            }),
+            "model.norm_before_logits: must be none, batch or layer, got ''");
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,159 @@
+#include "kelvin/model/weights.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <limits>
+#include <string>
+
+#include "kelvin/model/tensors_file.h"
+#include "tests/support/built_model.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+#include "tests/support/python.h"
+
+namespace kelvin {
+namespace {
+
+std::shared_ptr<Model> small_model(uint64_t seed, int64_t classes = 10) {
+  return built_model("resnet10", {{"width", 0.125}}, {.classes = classes}, seed);
+}
+
+class Weights : public testing::Test {
+ protected:
+  std::string path() const { return folder_ / "model.safetensors"; }
+
+  // What loading says when `change` was done to the tensors of a good file.
+  template <class Change>
+  std::string error_after(const Change& change) const {
+    save_weights(path(), *small_model(1));
+    auto tensors = read_tensors(path());
+    change(tensors);
+    write_safetensors(path(), tensors);
+    return error_of_loading(*small_model(2));
+  }
+
+  std::string error_of_loading(Model& model, const LoadOptions& options = {}) const {
+    const auto before = model.parameters().front().clone();
+    auto message = error_of([&] { load_weights(path(), model, options); });
+    EXPECT_TRUE(model.parameters().front().equal(before)) << "a refused file changed the model";
+    EXPECT_TRUE(message.starts_with(path() + ": ")) << message;
+    return message.substr(std::min(message.size(), path().size() + 2));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Weights, AreTheSameAfterLoading) {
+  const auto model = small_model(1);
+  model->train();
+  model->forward(torch::randn({4, 3, 32, 32}));  // moves the running statistics
+  save_weights(path(), *model);
+  const auto other = small_model(2);
+  load_weights(path(), *other);
+  model->eval();
+  const auto images = torch::randn({2, 3, 32, 32});
+  EXPECT_TRUE(other->forward(images).equal(model->forward(images)));
+  save_weights(folder_ / "again", *other);
+  EXPECT_EQ(whole_file(folder_ / "again"), whole_file(path()));
+}
+
+TEST_F(Weights, MayLackTheCountsOfBatches) {
+  save_weights(path(), *small_model(1));
+  auto tensors = read_tensors(path());
+  std::erase_if(tensors, [](const auto& pair) { return pair.first.ends_with("tracked"); });
+  write_safetensors(path(), tensors);
+  const auto other = small_model(2);
+  load_weights(path(), *other);
+  EXPECT_TRUE(other->parameters().front().equal(small_model(1)->parameters().front()));
+}
+
+TEST_F(Weights, MustAllBeThere) {
+  EXPECT_EQ(error_after([](auto& tensors) { tensors.erase("fc.bias"); }),
+            "has no tensor 'fc.bias', which the model needs; are these weights of another "
+            "architecture?");
+}
+
+TEST_F(Weights, MustBelongToTheModel) {
+  EXPECT_EQ(error_after([](auto& tensors) { tensors["extra"] = torch::zeros({1}); }),
+            "the model has no tensor 'extra'; are these weights of another architecture?");
+}
+
+TEST_F(Weights, MustHaveTheModelsShape) {
+  EXPECT_EQ(error_after([](auto& tensors) { tensors["bn1.bias"] = torch::zeros({9}); }),
+            "'bn1.bias' must be [8], is [9]");
+  EXPECT_EQ(error_after([](auto& tensors) { tensors["fc.bias"] = torch::zeros({9}); }),
+            "'fc.bias' must be [10], is [9]; --reset-head leaves it out and draws a new head");
+}
+
+TEST_F(Weights, MustFitTheModelsTypeWithoutLoss) {
+  EXPECT_EQ(
+      error_after([](auto& tensors) { tensors["fc.bias"] = torch::zeros({10}, torch::kFloat64); }),
+      "'fc.bias' must be Float, is Double");
+  save_weights(path(), *small_model(1));
+  auto tensors = read_tensors(path());
+  tensors["fc.bias"] = torch::full({10}, 1.5, torch::kFloat16);
+  write_safetensors(path(), tensors);
+  const auto other = small_model(2);
+  load_weights(path(), *other);
+  EXPECT_EQ(other->named_parameters()["fc.bias"].min().item<double>(), 1.5);
+}
+
+TEST_F(Weights, MustBeFinite) {
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    EXPECT_EQ(error_after([&](auto& tensors) { tensors["conv1.weight"][0][0][0][0] = value; }),
+              "'conv1.weight' must be finite, holds NaN or infinity");
+  }
+}
+
+TEST_F(Weights, OfAnotherArchitectureAreRefused) {
+  save_weights(path(), *built_model("resnet18", {{"width", 0.125}}));
+  EXPECT_EQ(error_of_loading(*small_model(2)),
+            "the model has no tensor 'layer1.1.bn1.bias'; are these weights of another "
+            "architecture?");
+  save_weights(path(), *built_model("mlp", {{"width", 4}}));
+  EXPECT_EQ(error_of_loading(*small_model(2)),
+            "has no tensor 'bn1.bias', which the model needs; are these weights of another "
+            "architecture?");
+}
+
+TEST_F(Weights, MayHaveAnotherHead) {
+  save_weights(path(), *small_model(1));
+  const auto other = small_model(2, 100);
+  EXPECT_EQ(error_of_loading(*other),
+            "'fc.bias' must be [100], is [10]; --reset-head leaves it out and draws a new head");
+  load_weights(path(), *other, {.reset_head = true});
+  EXPECT_TRUE(other->parameters().front().equal(small_model(1)->parameters().front()));
+  EXPECT_TRUE(other->named_parameters()["fc.weight"].equal(
+      small_model(2, 100)->named_parameters()["fc.weight"]));
+}
+
+TEST_F(Weights, MayHaveNoHeadIfItIsReset) {
+  save_weights(path(), *small_model(1));
+  auto tensors = read_tensors(path());
+  std::erase_if(tensors, [](const auto& pair) { return pair.first.starts_with("fc."); });
+  write_safetensors(path(), tensors);
+  load_weights(path(), *small_model(2), {.reset_head = true});
+}
+
+TEST_F(Weights, OfATrainingScriptsCheckpointLoad) {
+  python_output(R"(
+import sys, torch, torchvision
+torch.manual_seed(0)
+m = torchvision.models.resnet18(num_classes=10)
+torch.save({'epoch': 3, 'state_dict': torch.nn.DataParallel(m).state_dict(),
+            'optimizer': torch.optim.SGD(m.parameters(), 0.1, momentum=0.9).state_dict()}, sys.argv[1])
+torch.save(m.state_dict(), sys.argv[2], _use_new_zipfile_serialization=False)
+)",
+                {path(), folder_ / "legacy.pth"});
+  const auto first = built_model("resnet18", {{"stem", "imagenet"}});
+  const auto second = built_model("resnet18", {{"stem", "imagenet"}}, {}, 1);
+  load_weights(path(), *first);
+  load_weights(folder_ / "legacy.pth", *second);
+  const auto images = torch::randn({1, 3, 64, 64});
+  EXPECT_TRUE(first->forward(images).equal(second->forward(images)));
+}
+
+}  // namespace
+}  // namespace kelvin
