@@ -62,8 +62,9 @@ void check_inside(const StridedView& view, const std::string& where) {
   bool overflows = false;
   for (size_t axis = 0; axis < view.shape.size(); ++axis) {
     int64_t reach = 0;
-    overflows |= __builtin_mul_overflow(view.shape[axis] - 1, view.strides[axis], &reach) ||
-                 __builtin_add_overflow(last, reach, &last);
+    overflows = overflows ||
+                __builtin_mul_overflow(view.shape[axis] - 1, view.strides[axis], &reach) ||
+                __builtin_add_overflow(last, reach, &last);
   }
   check(!overflows && static_cast<uint64_t>(last) < elements, where,
         ": lies outside of its storage, which has ", elements, " elements");
