@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "kelvin/core/check.h"
 #include "kelvin/formats/pickle_text.h"
@@ -23,10 +22,6 @@ constexpr std::array<std::string_view, 7> kNames = {kReconstruct, kNewReconstruc
                                                     kEncode,      kOldBytes,       kBytes};
 constexpr size_t kMostAxes = 32;  // NumPy's own limit
 
-bool is_text(const PickleValue& value) {
-  return value.kind == PickleKind::text || value.kind == PickleKind::bytes;
-}
-
 // Bytes of one element; 0 for what is no number.
 int64_t element_bytes(std::string_view dtype) {
   for (const char* known :
@@ -38,8 +33,9 @@ int64_t element_bytes(std::string_view dtype) {
 
 // `bytes` before Python 3 had opcodes for it: encode(text, "latin1").
 PickleValue encoded(Pickle& pickle, const PickleValue& arguments, const std::string& where) {
-  const bool is_known = arguments.items.size() == 2 && is_text(pickle.at(arguments.items[0])) &&
-                        is_text(pickle.at(arguments.items[1])) &&
+  const bool is_known = arguments.items.size() == 2 &&
+                        is_pickle_text(pickle.at(arguments.items[0])) &&
+                        is_pickle_text(pickle.at(arguments.items[1])) &&
                         pickle.at(arguments.items[1]).text == "latin1";
   check(is_known, where, ": _codecs.encode must have a text and 'latin1' as arguments");
   auto bytes = latin1_of(pickle.at(arguments.items[0]).text);
@@ -55,7 +51,7 @@ void fill_array(Pickle& pickle, size_t object, const PickleValue& state, const s
   const auto& is_fortran = pickle.at(state.items[3]);
   const auto& data = pickle.at(state.items[4]);
   check(shape.kind == PickleKind::tuple && shape.items.size() <= kMostAxes &&
-            dtype.kind == PickleKind::dtype && is_text(data),
+            dtype.kind == PickleKind::dtype && is_pickle_text(data),
         where, ": state of an array must be version, shape, dtype, order and bytes");
   auto needed = element_bytes(dtype.text);
   check(needed > 0, where, ": array must be of numbers, its dtype is '", shown_text(dtype.text),
@@ -74,49 +70,55 @@ void fill_array(Pickle& pickle, size_t object, const PickleValue& state, const s
       .kind = PickleKind::array, .text = bytes, .items = {state.items[1], state.items[2]}};
 }
 
+class NumpyNames final : public PickleNames {
+ public:
+  PickleValue known(std::string_view module, std::string_view name,
+                    const std::string& where) const override {
+    const auto full = pickle_name(module, name);
+    const auto* const found = std::find(kNames.begin(), kNames.end(), full);
+    check(found != kNames.end(), where, ": refuses to build '", shown_text(full),
+          "': only arrays of NumPy are known");
+    return {.kind = PickleKind::name, .text = *found};
+  }
+
+  PickleValue reduced(Pickle& pickle, const PickleValue& name, const PickleValue& arguments,
+                      const std::string& where) const override {
+    const auto& items = arguments.items;
+    const PickleValue* first = items.empty() ? nullptr : &pickle.at(items.front());
+    if (name.text == kReconstruct || name.text == kNewReconstruct) {
+      const bool is_array =
+          first != nullptr && first->kind == PickleKind::name && first->text == kNdarray;
+      check(is_array, where, ": _reconstruct must have numpy.ndarray as its first argument");
+      return {.kind = PickleKind::blank_array};
+    }
+    if (name.text == kDtype) {
+      check(first != nullptr && is_pickle_text(*first), where, ": numpy.dtype must have a name");
+      return {.kind = PickleKind::dtype, .text = first->text};
+    }
+    if (name.text == kEncode) return encoded(pickle, arguments, where);
+    check((name.text == kBytes || name.text == kOldBytes) && items.empty(), where, ": ", name.text,
+          " must not be called with ", items.size(), " arguments");
+    return {.kind = PickleKind::bytes};
+  }
+
+  void build(Pickle& pickle, size_t object, const PickleValue& state,
+             const std::string& where) const override {
+    const auto& target = pickle.at(object);
+    check(state.kind == PickleKind::tuple, where, ": BUILD must have a tuple as state");
+    if (target.kind == PickleKind::blank_array || target.kind == PickleKind::array) {
+      fill_array(pickle, object, state, where);
+      return;
+    }
+    // The state of a dtype says its byte order and what records are made of: of no use for bytes.
+    check(target.kind == PickleKind::dtype, where, ": BUILD must have an array or a dtype");
+  }
+};
+
 }  // namespace
 
-PickleValue known_name(std::string_view module, std::string_view name, const std::string& where) {
-  constexpr size_t kMostName = 1000;  // no need to hold more of it
-  const auto full =
-      std::string(module.substr(0, kMostName)) + "." + std::string(name.substr(0, kMostName));
-  const auto found = std::find(kNames.begin(), kNames.end(), full);
-  check(found != kNames.end(), where, ": refuses to build '", shown_text(full),
-        "': only arrays of NumPy are known");
-  return {.kind = PickleKind::name, .text = *found};
-}
-
-PickleValue reduced(Pickle& pickle, const PickleValue& name, const PickleValue& arguments,
-                    const std::string& where) {
-  check(name.kind == PickleKind::name && arguments.kind == PickleKind::tuple, where,
-        ": REDUCE must have a name and a tuple");
-  const auto& items = arguments.items;
-  const PickleValue* first = items.empty() ? nullptr : &pickle.at(items.front());
-  if (name.text == kReconstruct || name.text == kNewReconstruct) {
-    const bool is_array =
-        first != nullptr && first->kind == PickleKind::name && first->text == kNdarray;
-    check(is_array, where, ": _reconstruct must have numpy.ndarray as its first argument");
-    return {.kind = PickleKind::blank_array};
-  }
-  if (name.text == kDtype) {
-    check(first != nullptr && is_text(*first), where, ": numpy.dtype must have a name");
-    return {.kind = PickleKind::dtype, .text = first->text};
-  }
-  if (name.text == kEncode) return encoded(pickle, arguments, where);
-  check((name.text == kBytes || name.text == kOldBytes) && items.empty(), where, ": ", name.text,
-        " must not be called with ", items.size(), " arguments");
-  return {.kind = PickleKind::bytes};
-}
-
-void build(Pickle& pickle, size_t object, const PickleValue& state, const std::string& where) {
-  const auto& target = pickle.at(object);
-  check(state.kind == PickleKind::tuple, where, ": BUILD must have a tuple as state");
-  if (target.kind == PickleKind::blank_array || target.kind == PickleKind::array) {
-    fill_array(pickle, object, state, where);
-    return;
-  }
-  // The state of a dtype says its byte order and what records are made of: of no use for bytes.
-  check(target.kind == PickleKind::dtype, where, ": BUILD must have an array or a dtype");
+const PickleNames& numpy_names() {
+  static const NumpyNames names;
+  return names;
 }
 
 }  // namespace kelvin

@@ -6,7 +6,6 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/formats/numpy_pickle.h"
-#include "kelvin/formats/pickle_input.h"
 #include "kelvin/formats/pickle_literals.h"
 
 namespace kelvin {
@@ -19,7 +18,7 @@ constexpr size_t kMostPushes = size_t{1} << 20;
 // Python's stack machine, without the opcodes that run code.
 class PickleMachine {
  public:
-  PickleMachine(std::string_view bytes, const std::string& where) : input_(bytes, where) {}
+  PickleMachine(PickleInput& input, const PickleNames& names) : input_(input), names_(names) {}
 
   Pickle run() {
     for (auto opcode = input_.opcode(); opcode != '.'; opcode = input_.opcode()) {
@@ -32,7 +31,6 @@ class PickleMachine {
     }
     pickle_.set_root(pop());
     if (!stack_.empty() || !marks_.empty()) fail(": values are left over at the end");
-    if (input_.left() > 0) fail(": ", input_.left(), " bytes follow the end");
     return std::move(pickle_);
   }
 
@@ -44,12 +42,13 @@ class PickleMachine {
     __builtin_unreachable();
   }
 
-  void count_push() {
-    if (++pushes_ > kMostPushes) fail(": must have at most ", kMostPushes, " values");
+  void count_pushes(size_t count) {
+    pushes_ += count;
+    if (pushes_ > kMostPushes) fail(": must have at most ", kMostPushes, " values");
   }
 
   void push_place(size_t place) {
-    count_push();
+    count_pushes(1);
     stack_.push_back(place);
   }
 
@@ -145,7 +144,7 @@ class PickleMachine {
   bool on_stack(uint8_t opcode) {
     switch (opcode) {
       case '(':
-        count_push();
+        count_pushes(1);
         marks_.push_back(stack_.size());
         return true;
       case '0':
@@ -205,7 +204,7 @@ class PickleMachine {
   }
 
   void memoize(uint64_t key) {
-    count_push();
+    count_pushes(1);
     memo_[key] = top();
   }
 
@@ -219,29 +218,44 @@ class PickleMachine {
     switch (opcode) {
       case 'c': {
         const auto module = input_.line();
-        push(known_name(module, input_.line(), input_.here()));
+        push(names_.known(module, input_.line(), input_.here()));
         return true;
       }
       case 0x93: {
         const auto parts = pop_last(2);
-        push(known_name(text_at(parts.at(0)), text_at(parts.at(1)), input_.here()));
+        push(names_.known(text_at(parts.at(0)), text_at(parts.at(1)), input_.here()));
         return true;
       }
       case 'R': {
         const auto parts = pop_last(2);
         // Texts are encoded once each; again and again would be a way to exhaust memory.
         if (pickle_.kept_bytes() > 4 * input_.size()) fail(": holds more text than the file");
-        push(reduced(pickle_, pickle_.at(parts.at(0)), pickle_.at(parts.at(1)), input_.here()));
+        auto value = reduced(pickle_.at(parts.at(0)), pickle_.at(parts.at(1)));
+        count_pushes(value.items.size());  // what is copied by each of many calls
+        push(std::move(value));
         return true;
       }
       case 'b': {
         const auto state = pop();
-        build(pickle_, top(), pickle_.at(state), input_.here());
+        names_.build(pickle_, top(), pickle_.at(state), input_.here());
+        return true;
+      }
+      case 'Q': {
+        auto value = names_.persistent(pickle_, pickle_.at(pop()), input_.here());
+        if (!value) return false;
+        push(std::move(*value));
         return true;
       }
       default:
         return false;
     }
+  }
+
+  PickleValue reduced(const PickleValue& name, const PickleValue& arguments) {
+    if (name.kind != PickleKind::name || arguments.kind != PickleKind::tuple) {
+      fail(": REDUCE must have a name and a tuple");
+    }
+    return names_.reduced(pickle_, name, arguments, input_.here());
   }
 
   std::string_view text_at(size_t place) const {
@@ -250,7 +264,8 @@ class PickleMachine {
     return value.text;
   }
 
-  PickleInput input_;
+  PickleInput& input_;
+  const PickleNames& names_;
   Pickle pickle_;
   std::vector<size_t> stack_;
   std::vector<size_t> marks_;  // heights of the stack
@@ -261,7 +276,18 @@ class PickleMachine {
 }  // namespace
 
 Pickle parse_pickle(std::string_view bytes, const std::string& where) {
-  return PickleMachine(bytes, where).run();
+  return parse_pickle(bytes, where, numpy_names());
+}
+
+Pickle parse_pickle(std::string_view bytes, const std::string& where, const PickleNames& names) {
+  PickleInput input(bytes, where);
+  auto pickle = take_pickle(input, names);
+  check(input.left() == 0, input.here(), ": ", input.left(), " bytes follow the end");
+  return pickle;
+}
+
+Pickle take_pickle(PickleInput& input, const PickleNames& names) {
+  return PickleMachine(input, names).run();
 }
 
 }  // namespace kelvin

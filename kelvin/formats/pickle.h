@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "kelvin/formats/pickle_input.h"
+#include "kelvin/formats/pickle_names.h"
 #include "kelvin/formats/pickle_value.h"
 
 namespace kelvin {
@@ -12,5 +14,11 @@ namespace kelvin {
 // grow with the length of `bytes` only, whatever they say.  `where` names the file in messages.
 // `bytes` must outlive the result.
 Pickle parse_pickle(std::string_view bytes, const std::string& where);
+
+// The same for plain values and what `names` makes.
+Pickle parse_pickle(std::string_view bytes, const std::string& where, const PickleNames& names);
+
+// The same for one pickle of several in a file: `input` is left behind its end.
+Pickle take_pickle(PickleInput& input, const PickleNames& names);
 
 }  // namespace kelvin

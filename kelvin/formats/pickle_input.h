@@ -34,6 +34,12 @@ class PickleInput {
     check(length <= left(), Here{this}, ": cut off: needs ", length, " bytes, has ", left());
   }
 
+  // The next byte, which stays where it is.
+  char peek() const {
+    expect(1);
+    return bytes_[at_];
+  }
+
   std::string_view take(uint64_t length) {
     expect(length);
     const auto part = bytes_.substr(at_, length);

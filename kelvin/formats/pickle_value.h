@@ -9,7 +9,8 @@
 
 namespace kelvin {
 
-// The last three are what NumPy's arrays are made of; a `blank_array` still waits for its elements.
+// After `dict`: what names and NumPy's arrays are made of, where a `blank_array` still waits for
+// its elements, and PyTorch's tensors.
 enum class PickleKind {
   none,
   boolean,
@@ -23,7 +24,9 @@ enum class PickleKind {
   array,
   blank_array,
   dtype,
-  name
+  name,
+  storage,
+  tensor
 };
 
 // A Python value.  Others are told by their place in the Pickle, so that values that are shared, or
@@ -32,11 +35,18 @@ struct PickleValue {
   PickleKind kind = PickleKind::none;
   int64_t integer = 0;  // boolean, integer
   double real = 0;
-  // bytes; text in UTF-8; an array's elements; "u1" of a dtype; "module.name" of a name.
+  // bytes; text in UTF-8; an array's elements; "u1" of a dtype; "module.name" of a name; "F32" of a
+  // storage.
   std::string_view text = {};
-  // list and tuple; of a dict keys and values in turn; of an array its shape and dtype.
+  // list and tuple; of a dict keys and values in turn; of an array its shape and dtype; of a
+  // storage its key and count of elements; of a tensor its storage, offset, shape and strides.
   std::vector<size_t> items = {};
 };
+
+// Whether a value is text; that of Python 2 is bytes.
+inline bool is_pickle_text(const PickleValue& value) {
+  return value.kind == PickleKind::text || value.kind == PickleKind::bytes;
+}
 
 // An array of NumPy in C order.
 struct PickleArray {
@@ -56,6 +66,7 @@ class Pickle {
   ~Pickle() = default;
 
   const PickleValue& root() const { return values_.at(root_); }
+  size_t size() const { return values_.size(); }
   const PickleValue& at(size_t place) const { return values_.at(place); }
   PickleValue& at(size_t place) { return values_.at(place); }
 
@@ -64,9 +75,7 @@ class Pickle {
     const PickleValue* found = nullptr;
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
       const auto& candidate = at(dict.items.at(i));
-      const bool is_text =
-          candidate.kind == PickleKind::text || candidate.kind == PickleKind::bytes;
-      if (is_text && candidate.text == key) found = &at(dict.items.at(i + 1));
+      if (is_pickle_text(candidate) && candidate.text == key) found = &at(dict.items.at(i + 1));
     }
     return found;  // the last one, as in Python
   }

@@ -13,7 +13,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/formats/safetensors_header.h"
 #include "kelvin/formats/shown_text.h"
-#include "kelvin/formats/stored_tensor_size.h"
+#include "kelvin/formats/stored_tensor_checks.h"
 
 namespace kelvin {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "kelvin/core/check.h"
 #include "kelvin/formats/shown_text.h"
+#include "kelvin/formats/stored_tensor_checks.h"
 
 namespace kelvin {
 namespace {
@@ -159,14 +159,11 @@ class HeaderListener {
   bool has_metadata_ = false;
 };
 
-void check_names_differ(const std::vector<SafetensorsEntry>& entries, const std::string& where) {
+std::vector<std::string_view> names_of(const std::vector<SafetensorsEntry>& entries) {
   std::vector<std::string_view> names;
   names.reserve(entries.size());
   for (const auto& entry : entries) names.emplace_back(entry.name);
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  check(twice == names.end(), where, ": has two tensors '",
-        twice == names.end() ? "" : shown_text(*twice), "'");
+  return names;
 }
 
 }  // namespace
@@ -179,7 +176,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, const std::str
   HeaderListener listener(where);
   nlohmann::json::sax_parse(json.begin(), json.end(), &listener);
   auto header = listener.take();
-  check_names_differ(header.entries, where);
+  check_names_differ(names_of(header.entries), where);
   return header;
 }
 

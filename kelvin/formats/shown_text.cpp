@@ -16,8 +16,8 @@ size_t character_bytes(uint8_t first) {
 
 // What the second byte must lie between, for a character that begins with `first`.
 bool is_second(uint8_t first, uint8_t second) {
-  const uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  const int least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const int most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   return second >= least && second <= most;
 }
 

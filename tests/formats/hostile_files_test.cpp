@@ -1,20 +1,29 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "kelvin/core/text.h"
 #include "kelvin/formats/cifar_binary.h"
 #include "kelvin/formats/cifar_pickle.h"
 #include "kelvin/formats/gzip.h"
 #include "kelvin/formats/idx_file.h"
 #include "kelvin/formats/mat_file.h"
 #include "kelvin/formats/pickle.h"
+#include "kelvin/formats/safetensors_file.h"
+#include "kelvin/formats/stored_tensor_checks.h"
 #include "kelvin/formats/svhn_mat.h"
+#include "kelvin/formats/torch_file.h"
+#include "kelvin/formats/torch_pickle.h"
+#include "kelvin/formats/torch_tensors.h"
 #include "tests/support/mats.h"
 #include "tests/support/mutations.h"
 #include "tests/support/pickles.h"
+#include "tests/support/safetensors.h"
+#include "tests/support/torch_files.h"
 
 // Damaged files by the thousands: each gives a value that fits itself, or an Error.
 
@@ -132,6 +141,115 @@ TEST(HostileFiles, OfMatWithValidCompression) {
     std::memcpy(tag.data() + 4, &length, 4);
     visit_mat(head + tag.substr(0, 8) + stream, "a",
               [](const MatArray& array) { EXPECT_LE(array.size(), 4096); });
+  });
+}
+
+// Tensors fit their shapes and lie where somebody holds them; what was read can be written.
+void expect_whole(const StoredTensors& tensors) {
+  size_t bytes = 0;
+  for (const auto& tensor : tensors.tensors) {
+    EXPECT_EQ(stored_tensor_bytes(tensor.dtype, tensor.shape, "a"), tensor.bytes.size());
+    for (const char byte : tensor.bytes) bytes += byte == 0 ? 1 : 0;  // the sanitizers look on
+  }
+  const auto written = safetensors_bytes(tensors);
+  EXPECT_GE(written.size(), bytes);
+  EXPECT_EQ(safetensors_bytes(parse_safetensors(written, "a")), written);
+}
+
+const StoredTensors kSomeTensors = {
+    .tensors =
+        {{.name = "layer.weight", .dtype = "F32", .shape = {2, 2}, .bytes = "0123456789abcdef"},
+         {.name = "layer.bias", .dtype = "BF16", .shape = {2}, .bytes = "0123"},
+         {.name = "none", .dtype = "I64", .shape = {0, 3}, .bytes = ""},
+         {.name = "count", .dtype = "U8", .shape = {}, .bytes = "0"}},
+    .metadata = {{"format", "pt"}}};
+
+TEST(HostileFiles, OfSafetensors) {
+  expect_values_or_errors(
+      safetensors_bytes(kSomeTensors), kRounds, 60,
+      [](const std::string& bytes) { expect_whole(parse_safetensors(bytes, "a")); });
+}
+
+// Damage that is aimed at the header, whose length stays true.
+TEST(HostileFiles, OfSafetensorsWithHeadersThatLie) {
+  const auto file = safetensors_bytes(kSomeTensors);
+  const auto data = file.substr(file.rfind('}') + 1);
+  const auto header = file.substr(8, file.rfind('}') - 7);
+  const auto read = [&](const std::string& json) {
+    const auto padding = data.substr(0, data.find('0'));
+    expect_whole(
+        parse_safetensors(safetensors_with(json + padding, data.substr(padding.size())), "a"));
+  };
+  expect_values_or_errors_of_text(header, 10 * kRounds, 61, read);
+  expect_values_or_errors(header, kRounds, 62, read);
+}
+
+const TorchFiles& torch_samples() {
+  static const TorchFiles files(R"(
+x = torch.arange(12.).reshape(3, 4)
+both('a', collections.OrderedDict([
+    ('whole', x), ('transposed', x.t()), ('part', x[1:, ::2]), ('flag', torch.tensor([True, False])),
+    ('half', torch.ones(3).half()), ('number', torch.tensor(7)), ('none', torch.zeros(0, 2)),
+    ('inner', {'parameter': torch.nn.Parameter(torch.ones(2)), 1: torch.ones(1)}), ('epoch', 3)]))
+with zipfile.ZipFile('a.zip') as archive:
+    open('pickle', 'wb').write(archive.read('a/data.pkl'))
+)");
+  return files;
+}
+
+TEST(HostileFiles, OfTorchZips) {
+  expect_values_or_errors(
+      torch_samples().bytes("a.zip"), kRounds, 70,
+      [](const std::string& bytes) { expect_whole(parse_torch_file(bytes, "a")); });
+}
+
+TEST(HostileFiles, OfOldTorchFiles) {
+  expect_values_or_errors(
+      torch_samples().bytes("a.old"), kRounds, 71,
+      [](const std::string& bytes) { expect_whole(parse_torch_file(bytes, "a")); });
+}
+
+// Damage to the pickle alone: checksums of the zip would hide it.
+TEST(HostileFiles, OfPicklesOfTorch) {
+  const std::string storage(64, '\1');
+  TorchStorages storages;
+  const std::vector<std::string> keys = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+  for (const auto& key : keys) storages[key] = storage;
+  expect_values_or_errors(
+      torch_samples().bytes("pickle"), 2 * kRounds, 72, [&](const std::string& bytes) {
+        const auto pickle = parse_pickle(bytes, "a", torch_names());
+        const auto tensors = torch_tensors(pickle, storages, bytes.size() + storage.size(), "a");
+        size_t copied = 0;
+        for (const auto& copy : *tensors.copies) copied += copy.size();
+        EXPECT_LE(copied, 16 * (bytes.size() + 200));
+        expect_whole(tensors);
+      });
+}
+
+// Numbers of a pickle as text, so that offsets, sizes and strides take every extreme.
+TEST(HostileFiles, OfOldTorchFilesWithViewsThatLie) {
+  const std::string valid = "6,1,2,2,3,1";
+  expect_values_or_errors_of_text(valid, 10 * kRounds, 73, [](const std::string& text) {
+    std::vector<int64_t> numbers;
+    for (const auto& part : split(text, ',')) {
+      numbers.push_back(std::strtoll(part.c_str(), nullptr, 10));
+    }
+    numbers.resize(6);
+    const PickledTensor tensor{.count = numbers[0],
+                               .offset = numbers[1],
+                               .shape = {numbers[2], numbers[3]},
+                               .strides = {numbers[4], numbers[5]}};
+    const OldTorchFile file{.object = pickled_dict(tensor.opcodes()),
+                            .storages = {{"0", "aaaabbbbccccddddeeeeffff"}}};
+    const auto tensors = parse_torch_file(file.bytes(), "a");
+    // Element by element, by the definition of a view.
+    const auto& shape = tensor.shape;
+    for (int64_t i = 0; i < shape[0] * shape[1]; ++i) {
+      const auto place =
+          tensor.offset + i / shape[1] * tensor.strides[0] + i % shape[1] * tensor.strides[1];
+      ASSERT_EQ(tensors.tensors.at(0).bytes.at(4 * static_cast<size_t>(i)), 'a' + place);
+    }
+    expect_whole(tensors);
   });
 }
 

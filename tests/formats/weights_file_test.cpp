@@ -8,6 +8,7 @@
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/safetensors.h"
+#include "tests/support/torch_files.h"
 
 namespace kelvin {
 namespace {
@@ -46,6 +47,21 @@ TEST_F(WeightsFile, IsSafetensorsWhateverTheLengthOfTheHeader) {
     const auto tensors = read_bytes(safetensors_with("{" + std::string(length - 2, ' ') + "}", ""));
     EXPECT_TRUE(tensors.tensors.empty());
   }
+}
+
+TEST_F(WeightsFile, MayBeOfTorch) {
+  const TorchFiles files("both('a', {'x': torch.tensor([97, 98], dtype=torch.uint8)})");
+  for (const char* name : {"a.zip", "a.old"}) {
+    const auto tensors = read_bytes(files.bytes(name));
+    ASSERT_EQ(tensors.tensors.size(), 1U);
+    EXPECT_EQ(tensors.tensors.at(0).name, "x");
+    EXPECT_EQ(tensors.tensors.at(0).bytes, "ab");
+  }
+}
+
+TEST_F(WeightsFile, SaysWhatIsWrongWithFilesOfTorch) {
+  EXPECT_EQ(refusal_of("\x80\x02]."), "is a pickle, but none of torch.save");
+  EXPECT_EQ(refusal_of("PK\x03\x04"), "too short for a file of torch.save: 4 bytes");
 }
 
 TEST_F(WeightsFile, SaysWhatIsWrongWithSafetensors) {

@@ -10,6 +10,9 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kelvin/core/check.h"
 
@@ -104,32 +107,144 @@ class Mutator {
   std::mt19937 random_;
 };
 
+// Damages text as those do who know what it means: numbers, and the order and number of its parts.
+class TextMutator {
+ public:
+  explicit TextMutator(uint32_t seed) : random_(seed) {}
+
+  // One to three kinds of damage, one after the other.
+  std::string mutated(std::string text) {
+    for (auto times = 1 + below(3); times > 0; --times) damage(text);
+    return text;
+  }
+
+ private:
+  size_t below(size_t limit) { return limit == 0 ? 0 : random_() % limit; }
+
+  void damage(std::string& text) {
+    switch (below(4)) {
+      case 0:
+        return replace_a_number(text);
+      case 1:
+        return swap_parts(text);
+      case 2:
+        return repeat_a_part(text);
+      default:
+        return remove_a_part(text);
+    }
+  }
+
+  // All places of the letters that `is_one` knows.
+  template <class IsOne>
+  std::vector<size_t> places(const std::string& text, const IsOne& is_one) {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (is_one(text[i])) found.push_back(i);
+    }
+    return found;
+  }
+
+  static bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+  void replace_a_number(std::string& text) {
+    constexpr std::array kNumbers = {"0",
+                                     "1",
+                                     "-1",
+                                     "-0",
+                                     "1.5",
+                                     "1e3",
+                                     "7",
+                                     "9223372036854775807",
+                                     "9223372036854775808",
+                                     "18446744073709551615",
+                                     "18446744073709551616",
+                                     "4611686018427387904",
+                                     "null",
+                                     "true",
+                                     "\"x\"",
+                                     "[]",
+                                     "{}",
+                                     ""};
+    const auto digits = places(text, is_digit);
+    if (digits.empty()) return;
+    auto begin = digits.at(below(digits.size()));
+    auto end = begin;
+    while (begin > 0 && is_digit(text[begin - 1])) --begin;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    text.replace(begin, end - begin, kNumbers.at(below(kNumbers.size())));
+  }
+
+  // Where a part begins and ends, between two marks of punctuation.
+  std::pair<size_t, size_t> part(const std::string& text) {
+    const auto marks = places(text, [](char letter) {
+      return std::string_view(",:{}[]\"").find(letter) != std::string_view::npos;
+    });
+    if (marks.size() < 2) return {0, 0};
+    const auto first = below(marks.size() - 1);
+    const auto last = std::min(marks.size() - 1, first + 1 + below(24));
+    return {marks.at(first), marks.at(last)};
+  }
+
+  void swap_parts(std::string& text) {
+    const auto [begin, end] = part(text);
+    const auto moved = text.substr(begin, end - begin);
+    text.erase(begin, end - begin);
+    text.insert(part(text).first, moved);
+  }
+
+  void repeat_a_part(std::string& text) {
+    const auto [begin, end] = part(text);
+    text.insert(end, text.substr(begin, end - begin));
+  }
+
+  void remove_a_part(std::string& text) {
+    const auto [begin, end] = part(text);
+    text.erase(begin, end - begin);
+  }
+
+  std::mt19937 random_;
+};
+
 // How often each sample is damaged: KELVIN_FUZZ_ROUNDS if that is set, for longer runs by hand.
 inline int fuzz_rounds(int usual) {
   const char* rounds = std::getenv("KELVIN_FUZZ_ROUNDS");
   return rounds == nullptr ? usual : std::max(1, std::atoi(rounds));
 }
 
-// Hands damaged copies of `valid`, and files that are nothing of the kind, to `read`: each must
-// give a value or an Error.  A crash shows by itself.
+// A damaged file must give a value or an Error of one line.  A crash shows by itself.
+inline void expect_value_or_error(const std::string& bytes, int round,
+                                  const std::function<void(const std::string&)>& read) {
+  try {
+    read(bytes);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "round " << round << ": " << message;
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "round " << round << ": not a kelvin::Error: " << error.what();
+  }
+}
+
+// Hands damaged copies of `valid`, and files that are nothing of the kind, to `read`.
 inline void expect_values_or_errors(const std::string& valid, int usual_rounds, uint32_t seed,
                                     const std::function<void(const std::string&)>& read) {
   ASSERT_NO_THROW(read(valid)) << "the sample must be valid, or its damage shows nothing";
   Mutator mutator(seed);
-  const auto try_it = [&](const std::string& bytes, int round) {
-    try {
-      read(bytes);
-    } catch (const Error& error) {
-      const std::string message = error.what();
-      EXPECT_EQ(message.find('\n'), std::string::npos) << "round " << round << ": " << message;
-    } catch (const std::exception& error) {
-      ADD_FAILURE() << "round " << round << ": not a kelvin::Error: " << error.what();
-    }
-  };
-  try_it("", -1);
+  expect_value_or_error("", -1, read);
   const auto rounds = fuzz_rounds(usual_rounds);
   for (int round = 0; round < rounds && !::testing::Test::HasFailure(); ++round) {
-    try_it(mutator.mutated(round % 16 == 0 ? "" : valid), round);
+    expect_value_or_error(mutator.mutated(round % 16 == 0 ? "" : valid), round, read);
+  }
+}
+
+// The same for a part of a file that is text.
+inline void expect_values_or_errors_of_text(const std::string& valid, int usual_rounds,
+                                            uint32_t seed,
+                                            const std::function<void(const std::string&)>& read) {
+  ASSERT_NO_THROW(read(valid)) << "the sample must be valid, or its damage shows nothing";
+  TextMutator mutator(seed);
+  const auto rounds = fuzz_rounds(usual_rounds);
+  for (int round = 0; round < rounds && !::testing::Test::HasFailure(); ++round) {
+    expect_value_or_error(mutator.mutated(valid), round, read);
   }
 }
 

@@ -21,4 +21,7 @@ uint64_t stored_tensor_bytes(std::string_view dtype, const std::vector<int64_t>&
 // C++ bool that is neither is undefined behaviour.
 void check_stored_tensor(const StoredTensor& tensor, const std::string& where);
 
+// An Error if two tensors have the same name.
+void check_names_differ(std::vector<std::string_view> names, const std::string& where);
+
 }  // namespace kelvin

@@ -1,4 +1,4 @@
-#include "kelvin/formats/stored_tensor_size.h"
+#include "kelvin/formats/stored_tensor_checks.h"
 
 #include <algorithm>
 #include <array>
@@ -61,6 +61,12 @@ void check_stored_tensor(const StoredTensor& tensor, const std::string& where) {
   const bool are_booleans = std::all_of(tensor.bytes.begin(), tensor.bytes.end(),
                                         [](char byte) { return byte == 0 || byte == 1; });
   check(are_booleans, where, ": booleans must be 0 or 1");
+}
+
+void check_names_differ(std::vector<std::string_view> names, const std::string& where) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) check(false, where, ": has two tensors '", shown_text(*twice), "'");
 }
 
 }  // namespace kelvin

@@ -1,4 +1,4 @@
-#include "kelvin/formats/stored_tensor_size.h"
+#include "kelvin/formats/stored_tensor_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -66,6 +66,15 @@ TEST(CheckStoredTensor, WantsBooleansThatAreSome) {
   EXPECT_NO_THROW(with("\0\1\1"s));
   EXPECT_EQ(error_of([&] { with("\0\1\2"s); }), "a: booleans must be 0 or 1");
   EXPECT_EQ(error_of([&] { with("\xff\1\1"s); }), "a: booleans must be 0 or 1");
+}
+
+TEST(CheckNamesDiffer, FindsOneThatComesTwice) {
+  EXPECT_NO_THROW(check_names_differ({}, "a"));
+  EXPECT_NO_THROW(check_names_differ({"x", "y", "xy", ""}, "a"));
+  EXPECT_EQ(error_of([] {
+              check_names_differ({"x\n", "y", "x\n"}, "a");
+            }),
+            "a: has two tensors 'x?'");
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "kelvin/formats/stored_tensors.h"
+
+namespace kelvin {
+
+// Reads a dict of tensors that PyTorch's torch.save wrote, as a zip or as versions before 1.6 did.
+// It executes nothing: a pickle that names anything but tensors and dicts is refused.
+//
+// Tensors come in the order of the dict, those of a dict in it as "outer.inner".  Values that are
+// no tensors are left out; texts, numbers and booleans of the outermost dict go to the metadata.
+// Tensors that lie row by row in the file are not copied.  Time and memory grow with the length of
+// `file` only.  `where` names it in messages.
+StoredTensors parse_torch_file(std::string file, const std::string& where);
+
+}  // namespace kelvin

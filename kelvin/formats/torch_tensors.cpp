@@ -1,0 +1,162 @@
+#include "kelvin/formats/torch_tensors.h"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
+#include "kelvin/formats/shown_text.h"
+#include "kelvin/formats/stored_tensor_checks.h"
+#include "kelvin/formats/strided_view.h"
+
+namespace kelvin {
+namespace {
+
+constexpr int kMostDepth = 32;
+constexpr size_t kMostName = 1024;
+constexpr uint64_t kMostTimesTheFile = 16;
+constexpr uint64_t kValueBytes = 128;  // about what a tensor or a dict costs beside its bytes
+
+// Whether a key can be part of a name.
+bool is_key(const PickleValue& key) {
+  return is_pickle_text(key) || key.kind == PickleKind::integer;
+}
+
+std::string key_text(const PickleValue& key) {
+  if (key.kind == PickleKind::integer) return std::to_string(key.integer);
+  return std::string(key.text.substr(0, kMostName + 1));  // enough to see that it is too long
+}
+
+// Nothing for what is no scalar.
+std::optional<std::string> scalar_text(const PickleValue& value) {
+  if (is_pickle_text(value)) return shown_text(value.text);
+  if (value.kind == PickleKind::integer) return std::to_string(value.integer);
+  if (value.kind == PickleKind::real) return short_number(value.real, 8);
+  if (value.kind == PickleKind::boolean) return value.integer != 0 ? "true" : "false";
+  return std::nullopt;
+}
+
+std::vector<int64_t> integers_of(const Pickle& pickle, const PickleValue& tuple) {
+  std::vector<int64_t> integers;
+  integers.reserve(tuple.items.size());
+  for (const auto place : tuple.items) integers.push_back(pickle.at(place).integer);
+  return integers;
+}
+
+// Goes through a dict and the dicts in it.
+class DictWalk {
+ public:
+  DictWalk(const Pickle& pickle, const TorchStorages& storages, uint64_t file_bytes,
+           const std::string& where)
+      : pickle_(pickle),
+        storages_(storages),
+        where_(where),
+        budget_(kMostTimesTheFile * (file_bytes + kValueBytes)) {}
+
+  StoredTensors run() {
+    check(pickle_.root().kind == PickleKind::dict, where_, ": must hold a dict of tensors");
+    visit(pickle_.root(), "", 0);
+    result_.copies = std::make_shared<const std::deque<std::string>>(std::move(copies_));
+    std::vector<std::string_view> names;
+    names.reserve(result_.tensors.size());
+    for (const auto& tensor : result_.tensors) names.emplace_back(tensor.name);
+    check_names_differ(std::move(names), where_);
+    return std::move(result_);
+  }
+
+ private:
+  // A few bytes can refer to the same dict or element again and again.
+  void spend(uint64_t bytes) {
+    check(bytes <= budget_, where_, ": its tensors would take more than ", kMostTimesTheFile,
+          " times the memory of the file");
+    budget_ -= bytes;
+  }
+
+  void visit(const PickleValue& dict, const std::string& prefix, int depth) {
+    check(depth < kMostDepth, where_, ": dicts must be nested at most ", kMostDepth, " deep");
+    spend(dict.items.size());
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      const auto& key = pickle_.at(dict.items[i]);
+      const auto& value = pickle_.at(dict.items[i + 1]);
+      if (value.kind == PickleKind::tensor || value.kind == PickleKind::dict) {
+        const auto name = name_of(prefix, key);
+        spend(name.size() + kValueBytes);
+        if (value.kind == PickleKind::dict) visit(value, name + ".", depth + 1);
+        if (value.kind == PickleKind::tensor) add_tensor(name, value);
+      } else if (depth == 0 && is_key(key)) {
+        add_metadata(key, value);
+      }
+    }
+  }
+
+  std::string name_of(const std::string& prefix, const PickleValue& key) const {
+    check(is_key(key), where_, ": the key of a tensor must be text or an integer");
+    auto name = prefix + key_text(key);
+    check(name.size() <= kMostName, where_, ": names must have at most ", kMostName, " bytes, '",
+          shown_text(name), "' has more");
+    check(is_utf8(name), where_, ": names must be in UTF-8, '", shown_text(name), "' is not");
+    return name;
+  }
+
+  void add_metadata(const PickleValue& key, const PickleValue& value) {
+    auto text = scalar_text(value);
+    if (!text) return;
+    spend(kValueBytes);
+    result_.metadata[shown_text(key_text(key))] = std::move(*text);
+  }
+
+  void add_tensor(const std::string& name, const PickleValue& value) {
+    const auto where = where_ + ": '" + shown_text(name) + "'";
+    const auto& storage = pickle_.at(value.items.at(0));
+    const StridedView view{.storage = storage_bytes(storage, where),
+                           .element_bytes = stored_element_bytes(storage.text),
+                           .offset = pickle_.at(value.items.at(1)).integer,
+                           .shape = integers_of(pickle_, pickle_.at(value.items.at(2))),
+                           .strides = integers_of(pickle_, pickle_.at(value.items.at(3)))};
+    const auto bytes = stored_tensor_bytes(storage.text, view.shape, where);
+    check_inside(view, where);
+    spend(sizeof(int64_t) * view.shape.size());
+    StoredTensor tensor{.name = name, .dtype = std::string(storage.text), .shape = view.shape};
+    if (view.is_contiguous()) {
+      if (tensor.dtype == "BOOL") spend(bytes);  // each of which is looked at
+      tensor.bytes = contiguous_bytes(view);
+    } else {
+      spend(bytes);
+      tensor.bytes = copies_.emplace_back(copied_rows(view));
+    }
+    check_stored_tensor(tensor, where);
+    result_.tensors.push_back(std::move(tensor));
+  }
+
+  // The elements that the storage has by its count, which may be fewer than lie under its key.
+  std::string_view storage_bytes(const PickleValue& storage, const std::string& where) const {
+    const auto key = pickle_.at(storage.items.at(0)).text;
+    const auto count = static_cast<uint64_t>(pickle_.at(storage.items.at(1)).integer);
+    const auto element = stored_element_bytes(storage.text);
+    const auto found = storages_.find(key);
+    check(found != storages_.end(), where, ": has no storage '", shown_text(key), "'");
+    check(count <= found->second.size() / element, where, ": storage '", shown_text(key),
+          "' must have ", count, " elements of ", element, " bytes, has ", found->second.size(),
+          " bytes");
+    return found->second.substr(0, count * element);
+  }
+
+  const Pickle& pickle_;
+  const TorchStorages& storages_;
+  const std::string& where_;
+  uint64_t budget_;
+  StoredTensors result_;
+  std::deque<std::string> copies_;
+};
+
+}  // namespace
+
+StoredTensors torch_tensors(const Pickle& pickle, const TorchStorages& storages,
+                            uint64_t file_bytes, const std::string& where) {
+  return DictWalk(pickle, storages, file_bytes, where).run();
+}
+
+}  // namespace kelvin
