@@ -53,7 +53,7 @@ TEST_F(PreparedModel, StartsFromAFile) {
   save_weights(path, *model({"seed=5"}));
   const auto loaded = model({"init.pretrained=" + path});
   EXPECT_TRUE(loaded->parameters()[0].equal(model({"seed=5"})->parameters()[0]));
-  const auto reset = model({"init.pretrained=" + path, "init.reset_head=true", "data.classes=5"});
+  const auto reset = model({"init.pretrained=" + path, "init.reset_head=true", "data.classes=[\"5\"]"});
   EXPECT_TRUE(reset->parameters()[0].equal(loaded->parameters()[0]));
   EXPECT_EQ(reset->head()->linear()->weight.size(0), 5);
 }

@@ -95,7 +95,7 @@ TEST_F(TensorsFile, RunsNoCodeOfAPickle) {
       "    def __reduce__(self):\n"
       "        import os\n"
       "        return (os.system, ('touch ' + sys.argv[2],))\n"
-      "open(sys.argv[1], 'wb').write(pickle.dumps({'w': Trap()}, protocol=2))\n",
+      "torch.save({'w': Trap()}, sys.argv[1])\n",
       {path(), trap});
   const auto message = error_of([&] { read_tensors(path()); });
   EXPECT_TRUE(message.starts_with(path() + ": ")) << message;

@@ -52,7 +52,9 @@ TEST(Vgg, StartsWithNarrowNormalsInItsLinearLayersAndWithoutBias) {
     if (item.key() == "features.8.weight") {
       EXPECT_NEAR(item.value().std().item<double>(), std::sqrt(2.0 / (256 * 9)), 1e-3);
     }
-    if (item.key().ends_with("bias")) EXPECT_EQ(item.value().abs().max().item<double>(), 0);
+    if (item.key().ends_with("bias")) {
+      EXPECT_EQ(item.value().abs().max().item<double>(), 0) << item.key();
+    }
   }
 }
 
