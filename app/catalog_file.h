@@ -12,7 +12,7 @@ struct CatalogEntry {
   std::string reference;
 };
 
-// All entries of a kind ("models", "datasets", "measures", "detectors"), as the
+// All entries of a kind ("models", "datasets", "measures", "detectors", "softmaxes"), as the
 // build wrote them down, so that listing them does not load LibTorch.
 std::vector<CatalogEntry> catalog_entries(const std::string& kind);
 
