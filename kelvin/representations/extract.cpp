@@ -69,7 +69,10 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
     }
     if (options.with_attention) {
       for (const auto& tap : taps.attention()) {
-        record.attention.push_back({tap.name, tap.logits, tap.shares});
+        record.attention.push_back({.name = tap.name,
+                                    .logits = tap.logits,
+                                    .shares = tap.shares,
+                                    .head_width = tap.head_width});
       }
     }
     consume(record);

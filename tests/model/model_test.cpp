@@ -123,7 +123,8 @@ TEST_P(EveryModel, DrawsItsWeightsFromTheGlobalGenerator) {
   EXPECT_FALSE(built(1).equal(built(2)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryModel, testing::Values("mlp", "resnet10", "resnet18"),
+INSTANTIATE_TEST_SUITE_P(All, EveryModel,
+                         testing::Values("mlp", "resnet10", "resnet18", "vit_tiny"),
                          [](const auto& info) { return info.param; });
 
 TEST(Models, UnknownNameNamesTheNearest) {
