@@ -17,7 +17,7 @@ struct CatalogEntry {
   int64_t layers = 0;
 };
 
-// All entries of a kind ("models", "datasets", "measures", "detectors"), as the
+// All entries of a kind ("models", "datasets", "measures", "detectors", "softmaxes"), as the
 // build wrote them down, so that listing them does not load LibTorch.
 std::vector<CatalogEntry> catalog_entries(const std::string& kind);
 

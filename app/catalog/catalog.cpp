@@ -5,6 +5,7 @@
 
 #include "kelvin/core/files.h"
 #include "kelvin/data/dataset.h"
+#include "kelvin/math/simplex_map.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/measure.h"
 #include "kelvin/model/description.h"
@@ -46,6 +47,7 @@ int main(int count, char** arguments) {
   const nlohmann::ordered_json catalog = {{"models", list_of_models()},
                                           {"datasets", list_of(kelvin::datasets())},
                                           {"measures", list_of(kelvin::measures())},
-                                          {"detectors", list_of(kelvin::detectors())}};
+                                          {"detectors", list_of(kelvin::detectors())},
+                                          {"softmaxes", list_of(kelvin::simplex_maps())}};
   kelvin::write_file_atomically(arguments[1], catalog.dump(1) + "\n");
 }

@@ -14,7 +14,8 @@
 namespace kelvin {
 namespace {
 
-const std::vector<std::string> kKinds = {"models", "datasets", "measures", "detectors", "recipes"};
+const std::vector<std::string> kKinds = {"models",    "datasets",  "measures",
+                                         "detectors", "softmaxes", "recipes"};
 
 Table catalog_table(const std::string& kind) {
   Table table{.columns = {{"name"}, {"summary"}, {"reference"}}};
@@ -78,10 +79,11 @@ class List : public Verb {
 };
 
 const bool registered = verbs().add(
-    "list", {
-                .summary = "What there is: models, datasets, measures, detectors, recipes",
-                .make = [] { return std::make_unique<List>(); },
-            });
+    "list",
+    {
+        .summary = "What there is: models, datasets, measures, detectors, softmaxes, recipes",
+        .make = [] { return std::make_unique<List>(); },
+    });
 
 }  // namespace
 }  // namespace kelvin

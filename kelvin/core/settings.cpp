@@ -34,14 +34,15 @@ Settings::Settings(std::string section, Values values)
 
 template <class Field>
 void Settings::read_as(const std::string& key, const char* expected, Field& field) {
-  if (auto found = values_.find(key); found != values_.end()) {
+  const auto place = prefix_ + key;
+  if (auto found = values_.find(place); found != values_.end()) {
     auto value = found->second;
     // Where a list is expected, a single value is a list of one.
     if (kIsList<Field> && !value.is_array()) value = Value::array({value});
     check(holds(value, field), full_name(key), ": must be ", expected, ", got ", value.dump());
     field = value.template get<Field>();
   }
-  resolved_[key] = field;
+  resolved_[place] = field;
 }
 
 void Settings::read(const std::string& key, bool& field) { read_as(key, "true or false", field); }
@@ -57,6 +58,15 @@ void Settings::read(const std::string& key, std::vector<std::string>& field) {
   read_as(key, "a list of texts", field);
 }
 
+void Settings::read_prefixed(const std::string& prefix,
+                             const std::function<void(Settings&)>& read) {
+  // Keys read through the copy must be known here as well.
+  Settings prefixed = *this;
+  prefixed.prefix_ += prefix;
+  read(prefixed);
+  resolved_ = std::move(prefixed.resolved_);
+}
+
 void Settings::reject_unknown_keys() const {
   for (const auto& [key, value] : values_) {
     if (resolved_.contains(key)) continue;
@@ -70,7 +80,7 @@ void Settings::reject_unknown_keys() const {
 }
 
 std::string Settings::full_name(const std::string& key) const {
-  return section_.empty() ? key : section_ + "." + key;
+  return (section_.empty() ? "" : section_ + ".") + prefix_ + key;
 }
 
 }  // namespace kelvin

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -28,13 +29,17 @@ class Settings {
   void read(const std::string& key, std::vector<double>& field);
   void read(const std::string& key, std::vector<std::string>& field);
 
+  // Lets `read` read its keys with `prefix` before them: what a setting chooses by name, such as
+  // model.attention, has its own settings beside it, such as model.attention_k.
+  void read_prefixed(const std::string& prefix, const std::function<void(Settings&)>& read);
+
   // Throws an Error naming the unread key and the nearest one that was read.
   void reject_unknown_keys() const;
 
   // Every key that was read, with the value it ended up with.
   const Values& resolved() const { return resolved_; }
 
-  // "section.key", as the user would write it.
+  // "section.key", or "section.prefixkey", as the user would write it.
   std::string full_name(const std::string& key) const;
 
  private:
@@ -42,6 +47,7 @@ class Settings {
   void read_as(const std::string& key, const char* expected, Field& field);
 
   std::string section_;
+  std::string prefix_;  // of all keys, while read_prefixed() reads
   Values values_;
   Values resolved_;
 };

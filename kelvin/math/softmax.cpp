@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/simplex_map.h"
 
 namespace kelvin {
 namespace {
@@ -11,6 +12,20 @@ namespace {
 torch::Tensor scaled(const torch::Tensor& logits, double temperature) {
   return (logits - logits.detach().amax(-1, /*keepdim=*/true)) / temperature;
 }
+
+const bool registered = simplex_maps().add(
+    "softmax",
+    {
+        .summary = "exp(logit) over their sum: every share is above 0",
+        .reference = "Attention is all you need, arXiv 1706.03762",
+        // LibTorch's own: it takes the maximum away itself, and there is no temperature here.
+        .make =
+            [](Settings&) {
+              return simplex_map("softmax", [](const torch::Tensor& logits) {
+                return torch::softmax(logits, -1);
+              });
+            },
+    });
 
 }  // namespace
 

@@ -32,8 +32,9 @@ struct Tap {
 // One attention layer seen in a forward pass.
 struct AttentionTap {
   std::string name;
-  torch::Tensor logits;  // [samples, heads, queries, keys], over the temperature
-  torch::Tensor shares;  // what the map to the simplex makes of them; rows sum to 1
+  torch::Tensor logits;    // [samples, heads, queries, keys], over the temperature
+  torch::Tensor shares;    // what the map to the simplex makes of them; rows sum to 1
+  int64_t head_width = 0;  // of each head's queries and keys: bounds the rank of its logits
 };
 
 // What taps hold on to: activations of all layers of a large batch can fill the memory.

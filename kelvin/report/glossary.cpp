@@ -45,6 +45,21 @@ const std::vector<Term>& glossary() {
        .label = "singular value",
        .meaning = "A singular value of the matrix of logits; those far below the first carry "
                   "little."},
+      {.name = "attention_logits_rank",
+       .label = "rank of attention logits",
+       .meaning =
+           "The numerical rank of a head's matrix of logits (queries by keys), mean over samples, "
+           "after each query's mean over the keys is removed, because the softmax ignores it. It "
+           "cannot exceed the width of a head."},
+      {.name = "attention_shares_rank",
+       .label = "rank of attention shares",
+       .meaning = "The numerical rank of a head's matrix of shares (queries by keys), mean over "
+                  "samples: the softmax can raise the rank of the logits."},
+      {.name = "attention_entropy",
+       .label = "entropy of attention",
+       .meaning = "The entropy of a query's shares over that of equal shares: 100 % looks at all "
+                  "tokens alike, 0 % at one alone.",
+       .is_fraction = true},
       {.name = "kappa",
        .label = "effective depth κ",
        .meaning =

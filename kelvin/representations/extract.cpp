@@ -56,7 +56,10 @@ Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
   }
   if (options.with_layers) record.layers = layer_records(taps);
   for (const auto& tap : taps.attention()) {
-    record.attention.push_back({tap.name, tap.logits, tap.shares});
+    record.attention.push_back({.name = tap.name,
+                                .logits = tap.logits,
+                                .shares = tap.shares,
+                                .head_width = tap.head_width});
   }
   return record;
 }

@@ -26,8 +26,9 @@ struct LayerRecord {
 // One attention layer of one batch.
 struct AttentionRecord {
   std::string name;
-  torch::Tensor logits;  // [samples, heads, queries, keys], over the temperature
-  torch::Tensor shares;  // what attention makes of them; rows sum to 1
+  torch::Tensor logits;    // [samples, heads, queries, keys], over the temperature
+  torch::Tensor shares;    // what attention makes of them; rows sum to 1
+  int64_t head_width = 0;  // of each head's queries and keys; 0 if not known
 };
 
 // What a model did with one batch; all that measures and detectors ever see.

@@ -8,7 +8,7 @@ namespace kelvin {
 namespace {
 
 TEST(ListVerb, AnswersInUnderASecond) {
-  for (const char* kind : {"models", "datasets", "measures", "detectors", "recipes"}) {
+  for (const char* kind : {"models", "datasets", "measures", "detectors", "softmaxes", "recipes"}) {
     const auto result = run_tool({"list", kind});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_LT(result.seconds, 1) << kind;
@@ -16,7 +16,7 @@ TEST(ListVerb, AnswersInUnderASecond) {
 }
 
 TEST(ListVerb, GivesEachEntryALineAndAReference) {
-  for (const char* kind : {"models", "datasets", "measures", "detectors"}) {
+  for (const char* kind : {"models", "datasets", "measures", "detectors", "softmaxes"}) {
     const auto result = run_tool({"list", kind, "-o", "json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto entries = nlohmann::json::parse(result.out);

@@ -155,5 +155,31 @@ TEST(Settings, NameKeysAsTheUserWritesThem) {
   EXPECT_EQ(Settings("", {}).full_name("seed"), "seed");
 }
 
+TEST(Settings, ReadTheKeysOfAPartWithAPrefix) {
+  Settings settings("model", {{"attention", "top_k"}, {"attention_k", 3}});
+  std::string name;
+  int64_t count = 8;
+  double other = 0.5;
+  settings.read("attention", name);
+  settings.read_prefixed("attention_", [&](Settings& part) {
+    part.read("k", count);
+    part.read("other", other);
+    EXPECT_EQ(part.full_name("k"), "model.attention_k");
+  });
+  EXPECT_EQ(count, 3);
+  EXPECT_EQ(settings.full_name("k"), "model.k");
+  EXPECT_NO_THROW(settings.reject_unknown_keys());
+  EXPECT_EQ(settings.resolved(),
+            (Values{{"attention", "top_k"}, {"attention_k", 3}, {"attention_other", 0.5}}));
+}
+
+TEST(Settings, RejectAPrefixedKeyThatNobodyRead) {
+  Settings settings("model", {{"attention_kk", 3}});
+  int64_t count = 8;
+  settings.read_prefixed("attention_", [&](Settings& part) { part.read("k", count); });
+  EXPECT_EQ(error_of([&] { settings.reject_unknown_keys(); }),
+            "model.attention_kk: no such setting; did you mean 'model.attention_k'?");
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -40,6 +40,11 @@ Record full_record(Split split, const std::string& ood, uint64_t seed) {
   last.input = record.features;
   last.output = record.logits;
   record.layers = {first, last};
+  const auto attention = noise({24, 2, 5, 3}, seed + 2).matmul(noise({24, 2, 3, 5}, seed + 3));
+  record.attention = {{.name = "attention",
+                       .logits = attention.to(torch::kFloat32),
+                       .shares = attention.softmax(-1).to(torch::kFloat32),
+                       .head_width = 3}};
   return record;
 }
 
@@ -126,14 +131,15 @@ TEST_P(EveryMeasure, LooksOnlyAtWhatItSaysItNeeds) {
     if (record.is_ood() && !needs.ood) continue;
     if (record.split == Split::train && !needs.train_split) continue;
     if (!needs.layers) record.layers.clear();
+    if (!needs.attention) record.attention.clear();
     needed.push_back(record);
   }
   expect_same(shown(needed)->compute(), shown(stream_)->compute());
 }
 
 INSTANTIATE_TEST_SUITE_P(Measures, EveryMeasure,
-                         testing::Values("accuracy", "linear_probe", "logits_norm",
-                                         "post_softmax_rank", "solution_rank"),
+                         testing::Values("accuracy", "attention_rank", "linear_probe",
+                                         "logits_norm", "post_softmax_rank", "solution_rank"),
                          [](const auto& info) { return info.param; });
 
 TEST(Measures, RejectsAnUnknownNameAndSuggestsTheNearest) {

@@ -190,5 +190,19 @@ TEST(Split, HasAName) {
   EXPECT_STREQ(name_of(Split::test), "test");
 }
 
+TEST_F(Extract, RecordsAttentionIfAskedTo) {
+  Settings settings("model", {{"width", 0.125}, {"depth", 2}});
+  model_ = models().find("vit_tiny").build({.height = 8, .width = 8, .classes = 4}, settings);
+  EXPECT_TRUE(records(dataset_, {})[0].attention.empty());
+  const auto record = records(dataset_, {.with_attention = true})[0];
+  ASSERT_EQ(record.attention.size(), 2U);
+  const auto& last = record.attention[1];
+  EXPECT_EQ(last.name, "blocks.1.attn");
+  EXPECT_EQ(last.head_width, 8);
+  EXPECT_EQ(last.logits.sizes(), (torch::IntArrayRef{7, 3, 5, 5}));
+  EXPECT_TRUE(last.shares.equal(torch::softmax(last.logits, -1)));
+  EXPECT_TRUE(record.layers.empty());
+}
+
 }  // namespace
 }  // namespace kelvin

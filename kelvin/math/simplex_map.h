@@ -1,0 +1,30 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <functional>
+#include <string>
+
+#include "kelvin/core/registry.h"
+#include "kelvin/core/settings.h"
+
+namespace kelvin {
+
+// Logits [..., n] to shares of the same shape and type: over the last dimension they are not
+// negative and sum to 1.  A logit of -inf is masked: its share is exactly 0; a row of nothing else
+// is all zeros.  A temperature is the caller's: logits / T.
+using SimplexMap = std::function<torch::Tensor(const torch::Tensor& logits)>;
+
+struct SimplexMapEntry {
+  std::string summary;
+  std::string reference;
+  std::function<SimplexMap(Settings&)> make;
+};
+
+Registry<SimplexMapEntry>& simplex_maps();
+
+// The map that `rule` is where it is defined: rows with a finite logit, in single precision or
+// better.  `name` opens messages.
+SimplexMap simplex_map(const std::string& name, const SimplexMap& rule);
+
+}  // namespace kelvin

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+#include "kelvin/math/simplex_map.h"
+
+namespace kelvin {
+
+// What the registered map of this name makes of `logits`.
+inline torch::Tensor mapped(const std::string& name, const torch::Tensor& logits,
+                            const Values& values = {}) {
+  Settings settings("here", values);
+  const auto map = simplex_maps().find(name).make(settings);
+  settings.reject_unknown_keys();
+  return map(logits);
+}
+
+}  // namespace kelvin
