@@ -35,6 +35,14 @@ TEST(Plan, ShowsTheTargetThatWasSet) {
   EXPECT_NEAR(shown.at("initial_logits_norm_per_sample").get<double>(), 2.5, 1e-4);
 }
 
+TEST(Plan, CountsTheEnlargedImages) {
+  const auto macs_at = [](const std::string& side) {
+    const auto shown = plan(config_of({"data.upsample=" + side}), {});
+    return shown.at("macs_per_image").get<int64_t>();
+  };
+  EXPECT_EQ(macs_at("48"), 3 * 48 * 48 * 8 + 8 * 8 + 8 * 10);
+}
+
 TEST(InitialNorms, AreThoseOfEachSeed) {
   const auto lines = initial_norms(config_of({}), {3, 4, 3}, 50, {});
   ASSERT_EQ(lines.size(), 3U);

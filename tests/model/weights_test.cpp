@@ -10,6 +10,7 @@
 #include "tests/support/built_model.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
+#include "tests/support/oracle.h"
 #include "tests/support/python.h"
 
 namespace kelvin {
@@ -135,6 +136,37 @@ TEST_F(Weights, MayHaveNoHeadIfItIsReset) {
   std::erase_if(tensors, [](const auto& pair) { return pair.first.starts_with("fc."); });
   write_safetensors(path(), tensors);
   load_weights(path(), *small_model(2), {.reset_head = true});
+}
+
+std::shared_ptr<Model> small_vit(int64_t side, uint64_t seed) {
+  return built_model("vit_tiny", {{"depth", 1}, {"patch", 4}, {"width", 0.125}},
+                     {.height = side, .width = side}, seed);
+}
+
+TEST_F(Weights, OfAnotherGridOfPatchesAreInterpolatedAsTorchDoes) {
+  const auto small = small_vit(16, 1);
+  save_weights(path(), *small);
+  const auto large = small_vit(28, 2);
+  load_weights(path(), *large);
+  const auto before = small->named_parameters()["pos_embed"].detach();
+  const auto after = large->named_parameters()["pos_embed"].detach();
+  const auto expected = oracle(R"(
+import torch
+grid = torch.tensor(x['positions'])[:, 1:].reshape(1, 4, 4, -1).permute(0, 3, 1, 2)
+grown = torch.nn.functional.interpolate(grid, size=(7, 7), mode='bicubic', align_corners=False)
+out['positions'] = grown.permute(0, 2, 3, 1).reshape(1, 49, -1).numpy()
+)",
+                               {{"positions", before}});
+  EXPECT_TRUE(after.slice(1, 0, 1).equal(before.slice(1, 0, 1)));  // the class token's
+  EXPECT_TRUE(torch::allclose(after.slice(1, 1), expected.at("positions"), 1e-5, 1e-7));
+  EXPECT_TRUE(large->named_parameters()["cls_token"].equal(small->named_parameters()["cls_token"]));
+}
+
+TEST_F(Weights, OfAGridThatIsNoSquareMustHaveItsShape) {
+  const auto oblong = built_model("vit_tiny", {{"depth", 1}, {"patch", 4}, {"width", 0.125}},
+                                  {.height = 16, .width = 8});
+  save_weights(path(), *oblong);
+  EXPECT_EQ(error_of_loading(*small_vit(16, 1)), "'pos_embed' must be [1, 17, 24], is [1, 9, 24]");
 }
 
 TEST_F(Weights, OfATrainingScriptsCheckpointLoad) {
