@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -40,22 +41,31 @@ Taps taps_of(Model& model, const torch::Tensor& images) {
   return taps;
 }
 
-// Noise in all parameters, so that attention is not flat and no parameter is without effect.
-void draw_noise(Model& model, double size) {
-  torch::NoGradGuard no_grad;
-  uint64_t seed = 1;
-  for (auto& item : model.named_parameters()) {
-    auto& parameter = item.value();
-    const auto drawn =
-        torch::randn(parameter.sizes(), at::make_generator<at::CPUGeneratorImpl>(seed++));
-    const bool is_norm = item.key().find("norm") != std::string::npos;
-    parameter.copy_(is_norm && item.key().ends_with("weight") ? 1 + 0.3 * drawn : size * drawn);
-  }
+bool is_scale_of_norm(const std::string& name) {
+  return name.find("norm") != std::string::npos && name.ends_with("weight");
 }
 
-NamedTensors with_parameters(const Model& model, NamedTensors tensors) {
-  for (const auto& item : model.named_parameters()) tensors[item.key()] = item.value().detach();
-  return tensors;
+// Noise in all parameters, so that attention is not flat and no parameter is without effect: slices
+// of one long vector, because hundreds of megabytes would take Python seconds to read.  Returns
+// what `fill` below needs for the same weights: the vector, and by name where each slice begins.
+NamedTensors draw_noise(Model& model, double size) {
+  torch::NoGradGuard no_grad;
+  constexpr int64_t kStep = 997;
+  int64_t longest = 0;
+  for (const auto& parameter : model.parameters()) {
+    longest = std::max(longest, parameter.numel() + kStep * 200);
+  }
+  const auto vector = noise({longest}, 1).to(torch::kFloat32);
+  NamedTensors drawn = {{"noise", vector}, {"size", doubles({size})}};
+  int64_t begin = 0;
+  for (auto& item : model.named_parameters()) {
+    auto& parameter = item.value();
+    const auto slice = vector.narrow(0, begin, parameter.numel()).view(parameter.sizes());
+    parameter.copy_(is_scale_of_norm(item.key()) ? 1 + 0.3 * slice : size * slice);
+    drawn[item.key()] = torch::tensor(begin);
+    begin += kStep;
+  }
+  return drawn;
 }
 
 double relative_difference(const torch::Tensor& actual, const torch::Tensor& expected) {
@@ -63,7 +73,7 @@ double relative_difference(const torch::Tensor& actual, const torch::Tensor& exp
   return ((actual - expected).norm() / expected.norm()).item<double>();
 }
 
-// torchvision's names for ours, and its network with our weights; "m" is the network to be filled.
+// torchvision's names for ours, and its network with the weights of draw_noise().
 constexpr auto kTorchvision = R"(
 import torch, torchvision
 torch.set_num_threads(2)
@@ -78,10 +88,16 @@ def theirs(name):
                         ("head.", "heads.head.")):
         name = name.replace(ours, other)
     return "encoder.ln" + name[4:] if name.startswith("norm.") else name
+images, noise, size = (torch.from_numpy(x.pop(n)) for n in ("images", "noise", "size"))
 def fill(m):
-    m.load_state_dict({theirs(n): torch.from_numpy(x[n]) for n in x if n != "images"})
-    return m.eval()
-images = torch.from_numpy(x["images"])
+    shapes, weights = m.state_dict(), {}
+    for name in x:
+        shape = shapes[theirs(name)].shape
+        drawn = noise[x[name]:x[name] + shape.numel()].view(shape)
+        is_scale = "norm" in name and name.endswith("weight")
+        weights[theirs(name)] = 1 + 0.3 * drawn if is_scale else size.item() * drawn
+    m.load_state_dict(weights)
+    return m.to(images.dtype).eval()
 )";
 
 TEST(Vit, HasTheParametersOfThePublishedNetworks) {
@@ -94,7 +110,7 @@ TEST(Vit, HasTheParametersOfThePublishedNetworks) {
 TEST(Vit, IsTorchvisionsVitBase) {
   torch::NoGradGuard no_grad;
   const auto model = vit("vit_base", kImageNet);
-  draw_noise(*model, 0.05);
+  auto inputs = draw_noise(*model, 0.05);
   model->eval();
   const auto images = noise({1, 3, 224, 224}, 0).to(torch::kFloat32);
   Taps taps;
@@ -106,36 +122,37 @@ TEST(Vit, IsTorchvisionsVitBase) {
     sharpest = std::max(sharpest, tap.shares.max().item<double>());
   }
   EXPECT_GT(sharpest, 0.5) << "attention is flat";
+  inputs["images"] = images;
   const auto expected = oracle(std::string(kTorchvision) + R"(
 with torch.no_grad():
     out["logits"] = fill(torchvision.models.vit_b_16())(images).numpy()
 )",
-                               with_parameters(*model, {{"images", images}}));
+                               inputs);
   EXPECT_LT(relative_difference(logits, expected.at("logits")), 1e-5);
 }
 
 // Logits and the gradients of all parameters.
 void expect_torchvisions_gradients(torch::ScalarType type, double tolerance) {
   const auto model = small_vit();
-  draw_noise(*model, 0.3);
+  auto inputs = draw_noise(*model, 0.3);
   model->to(type);
   const auto images = noise({5, 3, 16, 16}, 1).to(type);
   const auto logits = model->forward(images);
   logits.square().sum().backward();
+  inputs["images"] = images;
   const auto expected = oracle(std::string(kTorchvision) + R"(
 m = torchvision.models.VisionTransformer(image_size=16, patch_size=4, num_layers=2, num_heads=3,
                                          hidden_dim=24, mlp_dim=96, num_classes=7)
-m = fill(m.to(images.dtype)).train()
+m = fill(m).train()
 logits = m(images)
 logits.square().sum().backward()
 gradients = {n: p.grad.numpy() for n, p in m.named_parameters()}
 out["logits"] = logits.detach().numpy()
 for n in x:
-    if n != "images":
-        out[n] = gradients.pop(theirs(n))
+    out[n] = gradients.pop(theirs(n))
 assert not gradients, gradients.keys()
 )",
-                               with_parameters(*model, {{"images", images}}));
+                               inputs);
   EXPECT_LT(relative_difference(logits, expected.at("logits")), tolerance);
   for (const auto& item : model->named_parameters()) {
     EXPECT_LT(relative_difference(item.value().grad(), expected.at(item.key())), tolerance)
