@@ -17,8 +17,9 @@ namespace {
 
 constexpr int kMostDepth = 32;
 constexpr size_t kMostName = 1024;
-constexpr uint64_t kMostTimesTheFile = 16;
-constexpr uint64_t kValueBytes = 128;  // about what a tensor or a dict costs beside its bytes
+constexpr uint64_t kMostTimesTheFile = 4;
+constexpr uint64_t kAlwaysAllowed = 65536;  // bytes; small files are mostly overhead
+constexpr uint64_t kValueBytes = 128;       // about what a tensor or a dict costs beside its bytes
 
 // Whether a key can be part of a name.
 bool is_key(const PickleValue& key) {
@@ -54,7 +55,7 @@ class DictWalk {
       : pickle_(pickle),
         storages_(storages),
         where_(where),
-        budget_(kMostTimesTheFile * (file_bytes + kValueBytes)) {}
+        budget_(kMostTimesTheFile * file_bytes + kAlwaysAllowed) {}
 
   StoredTensors run() {
     check(pickle_.root().kind == PickleKind::dict, where_, ": must hold a dict of tensors");

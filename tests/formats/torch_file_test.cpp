@@ -339,7 +339,7 @@ TEST(OldTorchFile, HasStoragesOfTheirLength) {
 
 TEST(OldTorchFile, HoldsViewsToTheirStorage) {
   EXPECT_EQ(refusal_of(old_file({.shape = {1000000, 1000000}, .strides = {0, 0}})),
-            "a: its tensors would take more than 16 times the memory of the file");
+            "a: its tensors would take more than 4 times the memory of the file");
   EXPECT_EQ(refusal_of(old_file({.offset = 1})),
             "a: 'x': lies outside of its storage, which has 6 elements");
 }

@@ -125,8 +125,7 @@ TEST(TorchTensors, MustHaveStoragesThatAreThere) {
 }
 
 TEST(TorchTensors, TakeMemoryInProportionToTheFile) {
-  const std::string too_much =
-      "a: its tensors would take more than 16 times the memory of the file";
+  const std::string too_much = "a: its tensors would take more than 4 times the memory of the file";
   EXPECT_EQ(refusal_of(PickledTensor{.shape = {1000000, 1000000}, .strides = {0, 0}}), too_much);
   EXPECT_EQ(refusal_of(PickledTensor{.shape = {1000000}, .strides = {0}}), too_much);
   EXPECT_NO_THROW(
@@ -140,7 +139,7 @@ TEST(TorchTensors, AreNotMultipliedByDictsThatAreShared) {
     opcodes += "0}(Va\nh"s + i + "Vb\nh"s + i + "uq"s + static_cast<char>(i + 1);
   }
   EXPECT_EQ(refusal_of(opcodes, opcodes.size()),
-            "a: its tensors would take more than 16 times the memory of the file");
+            "a: its tensors would take more than 4 times the memory of the file");
 }
 
 TEST(TorchTensors, DoNotEndInADictThatContainsItself) {
