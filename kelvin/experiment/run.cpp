@@ -10,6 +10,7 @@
 #include "kelvin/experiment/prepared_model.h"
 #include "kelvin/experiment/progress_observer.h"
 #include "kelvin/experiment/run_settings.h"
+#include "kelvin/model/modes.h"
 #include "kelvin/model/weights.h"
 #include "kelvin/runs/run_folder.h"
 
@@ -58,6 +59,19 @@ void check_training_splits(const RunSettings& settings, const std::vector<Datase
   }
 }
 
+// Likewise.
+void check_attention(const RunSettings& settings, Model& model, const ModelShape& shape) {
+  for (const auto& name : settings.measure.names) {
+    if (!settings.make_measure(name)->needs().attention) continue;
+    torch::NoGradGuard no_grad;
+    const EvaluationMode evaluation(model);
+    Taps taps;
+    model.forward(torch::zeros({1, shape.channels, shape.height, shape.width}), &taps);
+    check(!taps.attention().empty(), "measure.names: '", name, "' needs a model with attention, '",
+          settings.model, "' has none");
+  }
+}
+
 Data load_data(const RunSettings& settings, const RunContext& context) {
   auto own = load_own(settings, context);
   auto foreign = load_foreign(settings, own.test.shape(), context);
@@ -100,6 +114,7 @@ void run(const Config& config, const std::filesystem::path& output,
   const auto data = load_data(settings, context);
   check_trainable(settings, data.own);
   const auto model = prepared_model(settings, data.own);
+  check_attention(settings, *model, shape_for(data.own));
   const auto folder = RunFolder::create(output, settings.resolved, metadata);
   try {
     folder.set_status(execute(settings, data, *model, folder, context));

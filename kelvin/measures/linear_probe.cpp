@@ -25,7 +25,8 @@ struct Population {
 };
 
 struct ProbeOptions {
-  int64_t pool = 2;  // feature maps are averaged to pool x pool before they are flattened
+  int64_t pool =
+      2;  // feature maps are averaged to pool x pool before they are flattened; tokens all
   int64_t max_iterations = 100;
   double tolerance = 1e-4;  // of the gradient; below it accuracies no longer change
   double threshold = 0.99;  // share of the last layer's accuracy that counts as reaching it
@@ -35,6 +36,7 @@ struct ProbeOptions {
 };
 
 torch::Tensor pooled(const torch::Tensor& output, int64_t pool) {
+  if (output.dim() == 3) return output.mean(1).to(torch::kFloat32);  // over tokens
   if (output.dim() < 4) return output.flatten(1).to(torch::kFloat32);
   const auto size = std::min({pool, output.size(2), output.size(3)});
   return torch::adaptive_avg_pool2d(output, {size, size}).flatten(1).to(torch::kFloat32);
@@ -168,19 +170,20 @@ class LinearProbe : public Measure {
     const auto [l2, start] = choose_l2(train, train_labels, population.classes);
     const auto classifier =
         fit_logistic_regression(train, train_labels, population.classes, solver(l2), &start);
-    return {.name = "probe_accuracy",
-            .value = accuracy(classifier, test, test_labels),
-            .layer = layer,
-            .split = "test",
-            .definition = {{"probe", "multinomial logistic regression, L-BFGS"},
-                           {"features", "standardised, maps averaged to pool x pool"},
-                           {"pool", options_.pool},
-                           {"tap", "after normalisation, residual add and activation"},
-                           {"l2_candidates", options_.l2},
-                           {"max_iterations", options_.max_iterations},
-                           {"tolerance", options_.tolerance},
-                           {"train_samples", train_labels.size(0)},
-                           {"samples", test_labels.size(0)}}};
+    return {
+        .name = "probe_accuracy",
+        .value = accuracy(classifier, test, test_labels),
+        .layer = layer,
+        .split = "test",
+        .definition = {{"probe", "multinomial logistic regression, L-BFGS"},
+                       {"features", "standardised, maps averaged to pool x pool, tokens averaged"},
+                       {"pool", options_.pool},
+                       {"tap", "after normalisation, residual add and activation"},
+                       {"l2_candidates", options_.l2},
+                       {"max_iterations", options_.max_iterations},
+                       {"tolerance", options_.tolerance},
+                       {"train_samples", train_labels.size(0)},
+                       {"samples", test_labels.size(0)}}};
   }
 
   // The candidate with the best accuracy on the last fifth of the training

@@ -12,6 +12,7 @@
 #include "kelvin/core/npz_file.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/formats/png_file.h"
+#include "kelvin/model/tensors_file.h"
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
@@ -273,6 +274,39 @@ TEST(Run, ThatCannotTrainLeavesNoFolder) {
             "data.augment: resized-crop-flip is for pictures on disk; for 'glyphs10' there is "
             "crop-flip");
   EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST(Run, MeasuringAttentionThatIsNotThereLeavesNoFolder) {
+  TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] {
+              kelvin::run(tiny_config({"measure.names=[\"attention_rank\"]"}), folder / "run",
+                          kNoMetadata, {});
+            }),
+            "measure.names: 'attention_rank' needs a model with attention, 'mlp' has none");
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST(Run, WithWeightsOfAnotherArchitectureLeavesNoFolder) {
+  TemporaryFolder folder;
+  write_safetensors(folder / "w", {{"x", torch::zeros({2})}});
+  const auto message = error_of([&] {
+    kelvin::run(tiny_config({"init.pretrained=" + (folder / "w")}), folder / "run", kNoMetadata,
+                {});
+  });
+  EXPECT_NE(message.find("are these weights of another architecture?"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST(Run, StartsFromPretrainedWeights) {
+  TemporaryFolder folder;
+  kelvin::run(tiny_config({"train.epochs=2"}), folder / "first", kNoMetadata, {});
+  const auto weights = folder / "first/checkpoints/last/model.safetensors";
+  kelvin::run(tiny_config({"init.pretrained=" + weights, "train.lr=1e-9"}), folder / "second",
+              kNoMetadata, {});
+  const auto accuracy = [&](const std::string& name, size_t line) {
+    return load_run(folder / name).metrics.at(line).at("test_accuracy").get<double>();
+  };
+  EXPECT_EQ(accuracy("second", 0), accuracy("first", 2));
 }
 
 TEST(Run, RefusesForeignDataWithoutTheTrainingImagesThatProbesNeed) {

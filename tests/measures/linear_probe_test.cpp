@@ -212,6 +212,16 @@ TEST(LinearProbe, TakesMapsSmallerThanThePool) {
   expect_same(measured("linear_probe", as_maps), measured("linear_probe", records));
 }
 
+TEST(LinearProbe, AveragesTokens) {
+  const auto records = noisy_layer();
+  auto as_tokens = records;
+  for (auto& record : as_tokens) {
+    const auto& output = record.layers[0].output;
+    record.layers[0].output = torch::stack({output * 0.5, output * 1.5}, 1);
+  }
+  expect_same(measured("linear_probe", as_tokens), measured("linear_probe", records));
+}
+
 TEST(LinearProbe, SaysWhichPenaltyItChose) {
   const auto readings = measured("linear_probe", noisy_layer(), {{"l2", {0.25}}});
   EXPECT_EQ(reading_of(readings, "probe_accuracy").definition["l2_candidates"], Value({0.25}));
