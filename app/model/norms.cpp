@@ -8,6 +8,7 @@
 #include "app/exit_code.h"
 #include "app/flag_values.h"
 #include "app/format_flag.h"
+#include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/model/jobs.h"
 #include "app/run_context.h"
@@ -32,14 +33,15 @@ constexpr std::array kColumns = {
     NormColumn{"initial_logits_norm_running_statistics", "running statistics"},
     NormColumn{"initial_features_norm_per_sample", "features"}};
 
-Summary over_seeds(const Json& lines, const char* key) {
+// "2.31 ± 0.12", the 95 % interval of the mean over seeds; "" if there are none: normalised logits
+// have no prediction.
+std::string interval_text(const Json& lines, const char* key) {
   std::vector<double> values;
-  for (const auto& line : lines) values.push_back(line.at(key).get<double>());
-  return summarise(values);
-}
-
-// "2.31 ± 0.12", the 95 % interval of the mean over seeds.
-std::string interval_text(const Summary& summary) {
+  for (const auto& line : lines) {
+    if (line.contains(key)) values.push_back(line.at(key).get<double>());
+  }
+  if (values.empty()) return "";
+  const auto summary = summarise(values);
   if (summary.count < 2) return fmt::format("{:.4g}", summary.mean);
   return fmt::format("{:.4g} ± {:.2g}", summary.mean, summary.half_width);
 }
@@ -54,7 +56,7 @@ class NormsOfModels : public Verb {
     command.add_option("--seeds", seeds_, "how many draws of each (default: 10)")->type_name("N");
     command
         .add_option("--samples", samples_,
-                    "training images (default: as many as a few seconds allow, 32 to 512)")
+                    "training images (default: as many as a few seconds allow, 32 to 1024)")
         ->type_name("N");
     command
         .add_option("SETTING", overrides_, "any setting as key=value, for example init.scheme=he")
@@ -82,10 +84,16 @@ class NormsOfModels : public Verb {
     context.data_folder = data_folder_.folder();
 
     auto document = Json::array();
-    for (const auto& name : names) {
-      document.push_back({{"model", name},
-                          {"seeds", api.initial_norms(config_of(name, context.data_folder), seeds,
-                                                      samples, context)}});
+    try {
+      for (const auto& name : names) {
+        const auto config = config_of(name, context.data_folder);
+        document.push_back(
+            {{"model", name}, {"seeds", api.initial_norms(config, seeds, samples, context)}});
+      }
+    } catch (const Error& error) {
+      if (interrupts() == 0) throw;
+      print_for_people(fmt::format("kelvin model norms: {}\n", error.what()));
+      return interrupt_exit_code();
     }
     bar.clear();
     print(document, format);
@@ -118,7 +126,7 @@ class NormsOfModels : public Verb {
                                       lines.at(0).at("norm_samples").dump(),
                                       std::to_string(lines.size())};
       for (const auto& column : kColumns) {
-        row.push_back(interval_text(over_seeds(lines, column.key)));
+        row.push_back(interval_text(lines, column.key));
       }
       table.rows.push_back(row);
     }

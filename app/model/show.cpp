@@ -5,7 +5,6 @@
 #include "app/flag_values.h"
 #include "app/format_flag.h"
 #include "app/model/jobs.h"
-#include "app/threads_flag.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 

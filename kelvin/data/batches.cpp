@@ -87,9 +87,14 @@ std::vector<int64_t> epoch_order(uint64_t seed, int64_t epoch, int64_t samples) 
 }
 
 std::vector<int64_t> fixed_sample(uint64_t seed, int64_t count, int64_t samples) {
+  auto order = shuffled_sample(seed, count, samples);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+std::vector<int64_t> shuffled_sample(uint64_t seed, int64_t count, int64_t samples) {
   auto order = permutation(seed, samples);
   order.resize(static_cast<size_t>(std::min(count, samples)));
-  std::sort(order.begin(), order.end());
   return order;
 }
 

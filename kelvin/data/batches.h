@@ -23,6 +23,10 @@ std::vector<int64_t> epoch_order(uint64_t seed, int64_t epoch, int64_t samples);
 // `count` distinct indices below `samples`, ascending, chosen by `seed`; all of them if fewer.
 std::vector<int64_t> fixed_sample(uint64_t seed, int64_t count, int64_t samples);
 
+// The same indices in no particular order: batches of them have all classes, also where a dataset
+// is sorted by class.
+std::vector<int64_t> shuffled_sample(uint64_t seed, int64_t count, int64_t samples);
+
 struct BatchOptions {
   Augmentation augmentation = Augmentation::none;
   uint64_t seed = 0;                         // of the augmentation

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kelvin/core/check.h"
@@ -94,6 +95,10 @@ void set_appearance(Dataset& dataset, const DatasetRequest& request) {
       statistics_of(request.normalisation, {.mean = dataset.mean, .deviation = dataset.deviation});
   dataset.mean = statistics.mean;
   dataset.deviation = statistics.deviation;
+  const auto shape = dataset.test.shape();
+  check(request.upsample_to == 0 || request.upsample_to >= std::max(shape.height, shape.width),
+        "data.upsample: must not be below the images' ", std::max(shape.height, shape.width),
+        " pixels, got ", request.upsample_to, "; data.image_size makes them smaller");
   dataset.upsample_to = request.upsample_to;
 }
 

@@ -29,7 +29,7 @@ Json describe_model(const Config& config, const std::vector<int64_t>& shape, int
   check(shape.size() == 3, "--input: must be channels, height and width, got ", shape.size(),
         " numbers");
   for (const auto size : shape) {
-    check(size >= 1 && size <= 4096, "--input: sizes must be from 1 to 4096, got ", size);
+    check(size >= 1 && size <= 1024, "--input: sizes must be from 1 to 1024, got ", size);
   }
   check(classes >= 1 && classes <= 1'000'000, "--classes: must be from 1 to 1000000, got ",
         classes);

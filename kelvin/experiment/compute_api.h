@@ -43,7 +43,8 @@ struct ComputeApi {
   // Checks every setting and returns the config with nothing unset any more.
   Config (*resolve)(const Config& config);
 
-  // What a run of a resolved config would cost: parameters, macs_per_image, layers, images, ...
+  // What a run of a resolved config would cost: parameters, macs_per_image, weight_layers, norms,
+  // ...
   nlohmann::ordered_json (*plan)(const Config& resolved, const RunContext& context);
 
   // One run from data to readings in the new folder `output`.  Stops early, and

@@ -32,8 +32,8 @@ EpochMetrics::EpochMetrics(const Dataset& dataset, const RunSettings& settings,
                            const RunFolder& folder, const RunContext& context)
     : dataset_(dataset), settings_(settings), folder_(folder), context_(context) {
   const auto seed = named_seed(static_cast<uint64_t>(settings.seed), "epoch metrics");
-  train_sample_ = fixed_sample(seed, settings.measure.epoch_samples, dataset.train.size());
-  test_sample_ = fixed_sample(seed, settings.measure.epoch_samples, dataset.test.size());
+  train_sample_ = shuffled_sample(seed, settings.measure.epoch_samples, dataset.train.size());
+  test_sample_ = shuffled_sample(seed, settings.measure.epoch_samples, dataset.test.size());
 }
 
 void EpochMetrics::before_training(const TrainState& state) {
@@ -51,12 +51,11 @@ void EpochMetrics::observe(const TrainState& state) {
     measures.push_back(settings_.make_measure(name));
   }
   // Batch normalisations know nothing of the data before the first step.
-  const bool is_pretrained = !settings_.init.pretrained.empty();
+  const bool is_fresh = state.step == 0 && settings_.init.pretrained.empty();
   for (const auto split : {Split::train, Split::test}) {
+    const auto& sample = split == Split::train ? train_sample_ : test_sample_;
     extract(state.model, dataset_, dataset_,
-            {.split = split,
-             .batch_statistics = state.step == 0 && !is_pretrained,
-             .indices = split == Split::train ? train_sample_ : test_sample_},
+            {.split = split, .batch_statistics = is_fresh && sample.size() > 1, .indices = sample},
             [&](const Record& record) {
               for (auto& measure : measures) measure->update(record);
             });
@@ -93,18 +92,18 @@ void EpochMetrics::observe(const TrainState& state) {
   folder_.append_metrics(line);
 }
 
-Reading EpochMetrics::norm_growth() const {
-  check(first_norm_ > 0, "logits_norm_growth: the logits are 0 at initialisation");
-  return {.name = "logits_norm_growth",
-          .value = last_norm_ / first_norm_,
-          .split = "test",
-          .definition = {{"matrix", "logits M"},
-                         {"norm", "Frobenius"},
-                         {"ratio", "last epoch over initialisation"},
-                         {"mode", settings_.init.pretrained.empty()
-                                      ? "evaluation; batch statistics at initialisation"
-                                      : "evaluation"},
-                         {"samples", test_sample_.size()}}};
+std::optional<Reading> EpochMetrics::norm_growth() const {
+  if (first_norm_ == 0) return std::nullopt;
+  return Reading{.name = "logits_norm_growth",
+                 .value = last_norm_ / first_norm_,
+                 .split = "test",
+                 .definition = {{"matrix", "logits M"},
+                                {"norm", "Frobenius"},
+                                {"ratio", "last epoch over initialisation"},
+                                {"mode", settings_.init.pretrained.empty()
+                                             ? "evaluation; batch statistics at initialisation"
+                                             : "evaluation"},
+                                {"samples", test_sample_.size()}}};
 }
 
 void EpochMetrics::write_curves() const {

@@ -21,8 +21,8 @@ class EpochMetrics : public TrainObserver {
   void before_training(const TrainState& state) override;
   void after_epoch(const TrainState& state) override;
 
-  // How much the norm of the logits grew since initialisation.
-  Reading norm_growth() const;
+  // How much the norm of the logits grew since initialisation; nothing if they were 0.
+  std::optional<Reading> norm_growth() const;
 
   // The singular values of the logits at each line, to the run's curves.npz.
   void write_curves() const;

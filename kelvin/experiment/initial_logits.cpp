@@ -7,8 +7,8 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/model/description.h"
 #include "kelvin/model/head.h"
-#include "kelvin/model/modes.h"
 #include "kelvin/representations/extract.h"
 
 namespace kelvin {
@@ -35,49 +35,60 @@ SquaredNorms squared_norms(Model& model, const Dataset& dataset, const std::vect
   return norms;
 }
 
+// What the last layer's parameters let expect of features of this norm.
+void predict(InitialLogits& logits, const Head& head) {
+  const auto& linear = head.linear();
+  const auto outputs = static_cast<double>(linear->weight.size(0));
+  const auto inputs = static_cast<double>(linear->weight.size(1));
+  const double bias = linear->bias.defined() ? squared(linear->bias.detach()) : 0;
+  const double product = logits.deviation * std::sqrt(outputs) * logits.features_norm;
+  logits.bound = product * std::sqrt(inputs) + std::sqrt(bias);
+  logits.expected = std::sqrt(product * product + bias);
+}
+
 }  // namespace
 
 int64_t affordable_samples(Model& model, const ModelShape& shape) {
   constexpr int64_t kMacs = 400'000'000'000;
-  torch::NoGradGuard no_grad;
-  const EvaluationMode evaluation(model);
-  Taps taps({.layers = false, .attention = false});
-  model.forward(torch::zeros({1, shape.channels, shape.height, shape.width}), &taps);
-  return std::clamp<int64_t>(kMacs / std::max<int64_t>(taps.macs(), 1), 32, 512);
+  const auto macs = taps_of_one_image(model, shape, {.layers = false, .attention = false}).macs();
+  return std::clamp<int64_t>(kMacs / std::max<int64_t>(macs, 1), 32, 1024);
 }
 
-InitialLogits initial_logits(Model& model, const Dataset& dataset, int64_t samples) {
+InitialLogits initial_logits(Model& model, const Dataset& dataset, int64_t samples,
+                             bool is_pretrained) {
   check(model.head() != nullptr, "initial logits: this model does not tell what its head is");
   check(dataset.train.size() >= 2, "initial logits: dataset '", dataset.name,
         "' must have at least 2 training images, has ", dataset.train.size());
-  const auto sample = fixed_sample(/*seed=*/0, samples, dataset.train.size());
-  const auto norms = squared_norms(model, dataset, sample, /*batch_statistics=*/true);
+  // Not in their order: a batch of one class has other statistics than those of training.
+  const auto sample = shuffled_sample(/*seed=*/0, samples, dataset.train.size());
   const auto running = squared_norms(model, dataset, sample, /*batch_statistics=*/false);
+  const auto norms =
+      is_pretrained ? running : squared_norms(model, dataset, sample, /*batch_statistics=*/true);
   const auto count = static_cast<double>(sample.size());
   const auto weight = model.head()->linear()->weight.detach();
-  const auto weight_norm = std::sqrt(squared(weight));
-  const auto features_norm = std::sqrt(norms.features / count);
-  return {.samples = static_cast<int64_t>(sample.size()),
-          .norm = std::sqrt(norms.logits / count),
-          .norm_running = std::sqrt(running.logits / count),
-          .features_norm = features_norm,
-          .deviation = weight_norm / std::sqrt(static_cast<double>(weight.numel())),
-          .bound = weight_norm * features_norm,
-          .expected = weight_norm * features_norm / std::sqrt(static_cast<double>(weight.size(1)))};
+  InitialLogits logits{
+      .samples = static_cast<int64_t>(sample.size()),
+      .norm = std::sqrt(norms.logits / count),
+      .norm_running = std::sqrt(running.logits / count),
+      .features_norm = std::sqrt(norms.features / count),
+      .deviation = std::sqrt(squared(weight) / static_cast<double>(weight.numel()))};
+  if (!model.head()->normalises_logits()) predict(logits, *model.head());
+  return logits;
 }
 
-void scale_to_norm(Model& model, const Dataset& dataset, double target) {
-  check(model.head() != nullptr,
-        "init.target_logits_norm: this model does not tell what its head is");
+void scale_to_norm(Model& model, const Dataset& dataset, double target, bool is_pretrained) {
+  constexpr auto kWhere = "init.target_logits_norm: ";
+  check(model.head() != nullptr, kWhere, "this model does not tell what its head is");
   const auto shape = dataset.shown_shape();
   const auto samples = affordable_samples(
       model, {.channels = shape.channels, .height = shape.height, .width = shape.width});
-  const auto norm = initial_logits(model, dataset, samples).norm;
-  check(std::isfinite(norm) && norm > 0,
-        "init.target_logits_norm: the norm of the logits must be "
-        "finite and above 0 to be scaled, is ",
-        norm);
+  const auto norm = initial_logits(model, dataset, samples, is_pretrained).norm;
+  check(std::isfinite(norm) && norm > 0, kWhere,
+        "the norm of the logits must be finite and above 0 to be scaled, is ", norm);
   model.head()->scale_logits(target / norm);
+  const auto reached = initial_logits(model, dataset, samples, is_pretrained).norm;
+  check(std::abs(reached / target - 1) < 0.01, kWhere, "must be within what float32 can hold, got ",
+        target, ", which gives ", reached);
 }
 
 }  // namespace kelvin

@@ -34,6 +34,7 @@ class FitRecord {
   Record whole() const {
     Record record = last_;
     record.layers.clear();
+    record.attention.clear();
     record.features = torch::cat(features_);
     record.logits = torch::cat(logits_);
     record.labels = torch::cat(labels_);

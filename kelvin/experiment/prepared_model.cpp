@@ -13,7 +13,9 @@ std::shared_ptr<Model> prepared_model(const RunSettings& settings, const Dataset
   if (!init.pretrained.empty()) {
     load_weights(init.pretrained, *model, {.reset_head = init.reset_head});
   }
-  if (init.target_logits_norm > 0) scale_to_norm(*model, dataset, init.target_logits_norm);
+  if (init.target_logits_norm > 0) {
+    scale_to_norm(*model, dataset, init.target_logits_norm, !init.pretrained.empty());
+  }
   return model;
 }
 

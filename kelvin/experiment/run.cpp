@@ -10,7 +10,7 @@
 #include "kelvin/experiment/prepared_model.h"
 #include "kelvin/experiment/progress_observer.h"
 #include "kelvin/experiment/run_settings.h"
-#include "kelvin/model/modes.h"
+#include "kelvin/model/description.h"
 #include "kelvin/model/weights.h"
 #include "kelvin/runs/run_folder.h"
 
@@ -63,10 +63,7 @@ void check_training_splits(const RunSettings& settings, const std::vector<Datase
 void check_attention(const RunSettings& settings, Model& model, const ModelShape& shape) {
   for (const auto& name : settings.measure.names) {
     if (!settings.make_measure(name)->needs().attention) continue;
-    torch::NoGradGuard no_grad;
-    const EvaluationMode evaluation(model);
-    Taps taps;
-    model.forward(torch::zeros({1, shape.channels, shape.height, shape.width}), &taps);
+    const auto taps = taps_of_one_image(model, shape, {.layers = false, .attention = true});
     check(!taps.attention().empty(), "measure.names: '", name, "' needs a model with attention, '",
           settings.model, "' has none");
   }
@@ -96,7 +93,7 @@ RunStatus execute(const RunSettings& settings, const Data& data, Model& model,
 
   write_checkpoint(folder, model, total_steps(settings.train, dataset.train.size()));
   metrics.write_curves();
-  folder.add_readings({metrics.norm_growth()});
+  if (const auto growth = metrics.norm_growth()) folder.add_readings({*growth});
   try {
     keep(folder, measure_model(model, dataset, foreign, settings, context));
   } catch (const MeasuringStopped&) {

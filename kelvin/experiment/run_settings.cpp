@@ -166,6 +166,8 @@ ModelShape model_shape(const ImageShape& image, int64_t classes) {
 void check_init(const StartSettings& init) {
   const auto& options = init.options;
   check_above_zero("init.deviation", options.deviation);
+  check(options.scheme == InitScheme::fixed || options.deviation == InitOptions().deviation,
+        "init.deviation: is for init.scheme=fixed; other schemes have their own");
   check_above_zero("init.scale", options.scale);
   check_above_zero("init.last_scale", options.last_scale);
   check_not_negative("init.last_uniform", options.last_uniform);

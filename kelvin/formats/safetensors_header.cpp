@@ -74,6 +74,9 @@ class HeaderListener {
       check(!std::exchange(has_metadata_, true), where_, ": has __metadata__ twice");
       place_ = Place::metadata;
     } else if (place_ == Place::names) {
+      constexpr size_t kMostName = 1024;
+      check(key_.size() <= kMostName, where_, ": names must have at most ", kMostName, " bytes, '",
+            shown_text(key_), "' has ", key_.size());
       header_.entries.push_back({.name = key_});
       is_seen_ = {};
       place_ = Place::entry;

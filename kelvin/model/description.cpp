@@ -22,11 +22,16 @@ LayerDescription describe(const Tap& tap) {
 
 }  // namespace
 
-ModelDescription describe(Model& model, const ModelShape& shape) {
+Taps taps_of_one_image(Model& model, const ModelShape& shape, const TapOptions& options) {
   torch::NoGradGuard no_grad;
   const EvaluationMode evaluation(model);
-  Taps taps;
+  Taps taps(options);
   model.forward(torch::zeros({1, shape.channels, shape.height, shape.width}), &taps);
+  return taps;
+}
+
+ModelDescription describe(Model& model, const ModelShape& shape) {
+  const auto taps = taps_of_one_image(model, shape, {.layers = true, .attention = false});
   ModelDescription description{
       .layers = {}, .parameters = parameter_count(model), .macs = taps.macs()};
   for (const auto& tap : taps.layers()) description.layers.push_back(describe(tap));

@@ -27,4 +27,7 @@ struct ModelDescription {
 
 ModelDescription describe(Model& model, const ModelShape& shape);
 
+// What taps see when the model is shown one black image in evaluation mode.
+Taps taps_of_one_image(Model& model, const ModelShape& shape, const TapOptions& options = {});
+
 }  // namespace kelvin

@@ -36,6 +36,8 @@ class Head {
 
   const torch::nn::Linear& linear() const { return linear_; }
 
+  bool normalises_logits() const { return !after_.is_empty(); }
+
   // Parameters and buffers of all parts.
   std::vector<torch::Tensor> tensors() const;
 

@@ -28,10 +28,9 @@ std::vector<Layer> layers_of(Model& model) {
   return layers;
 }
 
-Layer last_layer_of(Model& model) {
+Head& head_of(Model& model) {
   check(model.head() != nullptr, "init: this model does not tell which layer makes its logits");
-  const auto& linear = model.head()->linear();
-  return {linear->weight, linear->bias};
+  return *model.head();
 }
 
 double deviation_of(const torch::Tensor& weight, const InitOptions& options) {
@@ -49,9 +48,10 @@ void scale(const Layer& layer, double factor) {
   if (layer.bias.defined()) layer.bias.mul_(factor);
 }
 
+// The bias is 0, or all images would have nearly the same logits.
 void draw_uniform(const Layer& layer, double limit) {
   layer.weight.uniform_(-limit, limit);
-  if (layer.bias.defined()) layer.bias.uniform_(-limit, limit);
+  if (layer.bias.defined()) layer.bias.zero_();
 }
 
 }  // namespace
@@ -73,8 +73,11 @@ void initialise(Model& model, const InitOptions& options) {
     }
     scale(layer, options.scale);
   }
-  if (options.last_uniform > 0) draw_uniform(last_layer_of(model), options.last_uniform);
-  if (options.last_scale != 1) scale(last_layer_of(model), options.last_scale);
+  if (options.last_uniform > 0) {
+    const auto& last = head_of(model).linear();
+    draw_uniform({last->weight, last->bias}, options.last_uniform);
+  }
+  if (options.last_scale != 1) head_of(model).scale_logits(options.last_scale);
 }
 
 }  // namespace kelvin

@@ -21,8 +21,8 @@ struct InitOptions {
   InitScheme scheme = InitScheme::usual;
   double deviation = 0.02;  // of the scheme `fixed`
   double scale = 1;         // multiplies weights and biases of all layers
-  double last_scale = 1;    // multiplies weight and bias of the last layer as well
-  double last_uniform = 0;  // a > 0: weight and bias of the last layer are drawn from U(-a, a)
+  double last_scale = 1;    // multiplies the logits: see Head::scale_logits
+  double last_uniform = 0;  // a > 0: the last weight is drawn from U(-a, a), its bias is 0
 };
 
 // Draws the weights of a freshly built model anew, or scales them, as the options say.  The last

@@ -16,6 +16,14 @@ torch::nn::Conv2d same_convolution(int64_t inputs, int64_t outputs, int64_t kern
 
 bool is_large(const ModelShape& shape) { return shape.height >= 128 && shape.width >= 128; }
 
+bool read_is_for_imagenet(Settings& settings, const std::string& key, const ModelShape& shape) {
+  std::string name = is_large(shape) ? "imagenet" : "cifar";
+  settings.read(key, name);
+  check(name == "imagenet" || name == "cifar", settings.full_name(key),
+        ": must be imagenet or cifar, got '", name, "'");
+  return name == "imagenet";
+}
+
 void check_dropout(const Settings& settings, double dropout) {
   check(dropout >= 0 && dropout < 1, settings.full_name("dropout"), ": must be in [0, 1), got ",
         dropout);

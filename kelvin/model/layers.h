@@ -16,6 +16,9 @@ torch::nn::Conv2d same_convolution(int64_t inputs, int64_t outputs, int64_t kern
 // Whether images are as large as ImageNet's: networks for those shrink them before they work.
 bool is_large(const ModelShape& shape);
 
+// The setting `key`, imagenet or cifar, which follows the image size if it is not set.
+bool read_is_for_imagenet(Settings& settings, const std::string& key, const ModelShape& shape);
+
 // An Error unless `dropout`, the setting of that name, is a share of units that may be left out.
 void check_dropout(const Settings& settings, double dropout);
 

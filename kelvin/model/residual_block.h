@@ -46,7 +46,7 @@ class ResidualBlock : public torch::nn::Module {
 // Two 3x3 convolutions.
 class BasicBlock : public ResidualBlock {
  public:
-  static constexpr int64_t kExpansion = 1;  // output channels over `channels`
+  static constexpr int64_t kExpansion = 1;  // output channels over inner ones
 
   explicit BasicBlock(const BlockShape& shape);
   torch::Tensor forward(const torch::Tensor& input, const std::string& name, Taps* taps) override;

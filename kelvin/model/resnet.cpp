@@ -107,14 +107,6 @@ Shortcut read_shortcut(Settings& settings, Shortcut usual) {
   return name == "A" ? Shortcut::padded : Shortcut::projected;
 }
 
-bool read_large_stem(Settings& settings, const ModelShape& shape) {
-  std::string name = is_large(shape) ? "imagenet" : "cifar";
-  settings.read("stem", name);
-  check(name == "imagenet" || name == "cifar", settings.full_name("stem"),
-        ": must be imagenet or cifar, got '", name, "'");
-  return name == "imagenet";
-}
-
 void check_width(const Settings& settings, const ResNetPlan& plan, const ResNetOptions& options) {
   // Below 8 channels, oneDNN of LibTorch 1.13 writes outside of its memory in the backward pass
   // of a strided 1x1 convolution in channels-last.
@@ -128,7 +120,7 @@ auto builder(const ResNetPlan& plan, bool has_stems) {
   return [plan, has_stems](const ModelShape& shape, Settings& settings) -> std::shared_ptr<Model> {
     ResNetOptions options;
     settings.read("width", options.width);
-    if (has_stems) options.has_large_stem = read_large_stem(settings, shape);
+    if (has_stems) options.has_large_stem = read_is_for_imagenet(settings, "stem", shape);
     settings.read("stem_stride", options.stem_stride);
     options.shortcut = read_shortcut(settings, plan.shortcut);
     options.head = read_head(settings);

@@ -9,6 +9,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/formats/safetensors_file.h"
+#include "kelvin/formats/shown_text.h"
 #include "kelvin/formats/stored_tensors.h"
 #include "kelvin/formats/weights_file.h"
 
@@ -30,14 +31,15 @@ torch::Tensor tensor_of(const StoredTensor& stored, const std::string& where) {
   for (const auto& dtype : kDtypes) {
     if (dtype.name != stored.dtype) continue;
     auto tensor = torch::empty(stored.shape, dtype.type);
-    check(tensor.nbytes() == stored.bytes.size(), where, ": '", stored.name, "' must have ",
-          tensor.nbytes(), " bytes, has ", stored.bytes.size());
+    check(tensor.nbytes() == stored.bytes.size(), where, ": '", shown_text(stored.name),
+          "' must have ", tensor.nbytes(), " bytes, has ", stored.bytes.size());
     if (!stored.bytes.empty()) {
       std::memcpy(tensor.data_ptr(), stored.bytes.data(), stored.bytes.size());
     }
     return tensor;
   }
-  check(false, where, ": '", stored.name, "' has the unknown dtype '", stored.dtype, "'");
+  check(false, where, ": '", shown_text(stored.name), "' has the unknown dtype '", stored.dtype,
+        "'");
   return {};
 }
 
@@ -54,6 +56,12 @@ std::string dtype_of(const torch::Tensor& tensor, const std::string& name) {
 
 NamedTensors read_tensors(const std::filesystem::path& path) {
   const auto stored = read_weights_file(path);
+  // Tensors of torch may share their bytes; each is copied here.
+  constexpr uint64_t kMostTimesTheFile = 4;
+  uint64_t bytes = 0;
+  for (const auto& each : stored.tensors) bytes += each.bytes.size();
+  check(bytes <= kMostTimesTheFile * stored.file->size(), path.string(),
+        ": its tensors would take more than ", kMostTimesTheFile, " times the file");
   NamedTensors tensors;
   for (const auto& each : stored.tensors) tensors[each.name] = tensor_of(each, path.string());
   return tensors;

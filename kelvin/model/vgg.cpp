@@ -132,19 +132,11 @@ class Vgg : public Model {
   Head head_;
 };
 
-bool read_large_head(Settings& settings, const ModelShape& shape) {
-  std::string name = is_large(shape) ? "imagenet" : "cifar";
-  settings.read("head", name);
-  check(name == "imagenet" || name == "cifar", settings.full_name("head"),
-        ": must be imagenet or cifar, got '", name, "'");
-  return name == "imagenet";
-}
-
 auto builder(const VggPlan& plan, bool has_norm) {
   return [plan, has_norm](const ModelShape& shape, Settings& settings) -> std::shared_ptr<Model> {
     VggOptions options{.has_norm = has_norm};
     settings.read("width", options.width);
-    options.has_large_head = read_large_head(settings, shape);
+    options.has_large_head = read_is_for_imagenet(settings, "head", shape);
     settings.read("dropout", options.dropout);
     options.head = read_head(settings);
     check(options.width >= 0.015625 && options.width <= 16, settings.full_name("width"),

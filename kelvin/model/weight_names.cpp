@@ -118,7 +118,10 @@ std::map<std::string, std::string> our_names(const std::set<std::string>& stored
   for (const auto& name : stored) names[name] = name;
   if (fits(names, wanted, may_lack)) return names;
   names = unwrapped(std::move(names));
-  if (fits(names, wanted, may_lack)) return names;
+  // Renaming keeps their number.  Without this a file of a stranger could make it take long.
+  const bool may_fit =
+      names.size() <= wanted.size() && names.size() + may_lack.size() >= wanted.size();
+  if (!may_fit || fits(names, wanted, may_lack)) return names;
   for (const auto& source : weight_sources()) {
     auto candidate = renamed(names, source);
     if (fits(candidate, wanted, may_lack)) return candidate;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kelvin/core/check.h"
+#include "kelvin/formats/shown_text.h"
 #include "kelvin/model/head.h"
 #include "kelvin/model/tensors_file.h"
 #include "kelvin/model/weight_names.h"
@@ -43,7 +44,7 @@ std::set<std::string> head_names(Model& model, const NamedTensors& tensors) {
 
 // The side of a square grid of tokens behind one class token; 0 if they are none.
 int64_t grid_side(const torch::Tensor& embeddings) {
-  if (embeddings.dim() != 3 || embeddings.size(0) != 1) return 0;
+  if (embeddings.dim() != 3 || embeddings.size(0) != 1 || embeddings.size(1) < 2) return 0;
   const auto side = std::llround(std::sqrt(static_cast<double>(embeddings.size(1) - 1)));
   return side * side == embeddings.size(1) - 1 ? side : 0;
 }
@@ -89,7 +90,7 @@ void check_names(const std::set<std::string>& ours, const std::set<std::string>&
           "', which the model needs; are these weights of another architecture?");
   }
   for (const auto& name : ours) {
-    check(wanted.contains(name), where, ": the model has no tensor '", name,
+    check(wanted.contains(name), where, ": the model has no tensor '", shown_text(name),
           "'; are these weights of another architecture?");
   }
 }

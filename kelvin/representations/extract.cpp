@@ -12,9 +12,13 @@
 namespace kelvin {
 namespace {
 
-int64_t batch_size_for(const ImageShape& shape, int64_t size) {
+// Activations of all layers of a batch are in memory at once; attention grows with the square of
+// the tokens.
+int64_t batch_size_for(const ImageShape& shape, const ExtractOptions& options) {
   constexpr int64_t kSmallArea = 32 * 32;
   constexpr int64_t kLeast = 16;
+  const auto size = options.batch_size;
+  if (options.with_attention) return std::min(kLeast, size);
   const auto area = std::max(kSmallArea, shape.height * shape.width);
   return std::clamp(size * kSmallArea / area, std::min(kLeast, size), size);
 }
@@ -88,7 +92,7 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
   const auto& images = options.split == Split::train ? dataset.train : dataset.test;
   const auto indices = options.indices.empty() ? all_of(images) : options.indices;
   const auto bounds = equal_batches(static_cast<int64_t>(indices.size()),
-                                    batch_size_for(trained_on.shown_shape(), options.batch_size));
+                                    batch_size_for(trained_on.shown_shape(), options));
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
     const auto batch =
         batches.make(images, {indices.begin() + bounds[i], indices.begin() + bounds[i + 1]});

@@ -18,7 +18,8 @@ struct ExtractOptions {
   // Batch normalisations use the statistics of each batch instead of those of training: for a
   // network that is not trained yet.
   bool batch_statistics = false;
-  int64_t batch_size = 256;           // of 32 x 32 images; fewer of larger ones, at least 16
+  int64_t batch_size =
+      256;  // of 32 x 32 images; fewer of larger ones or with attention, at least 16
   std::vector<int64_t> indices = {};  // which samples; empty for all
 };
 

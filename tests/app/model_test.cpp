@@ -50,7 +50,7 @@ TEST(ModelVerb, RefusesInOneLine) {
       {{"model", "show", "mlp", "--input", "3,32"},
        "--input: must be channels, height and width, got 2 numbers"},
       {{"model", "show", "mlp", "--input", "3,0,32"},
-       "--input: sizes must be from 1 to 4096, got 0"},
+       "--input: sizes must be from 1 to 1024, got 0"},
       {{"model", "show", "mlp", "model.widht=3"},
        "model.widht: no such setting; did you mean 'model.width'?"},
       {{"model", "show", "mlp", "train.lr=3"}, "train.lr: "},

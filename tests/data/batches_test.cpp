@@ -242,6 +242,14 @@ TEST(BatchMaker, ShowsNothingButBlackWhenTheWindowIsBesideTheImage) {
   }
 }
 
+TEST(ShuffledSample, HasTheIndicesOfTheFixedOneInAnotherOrder) {
+  auto shuffled = shuffled_sample(5, 40, 100);
+  const auto fixed = fixed_sample(5, 40, 100);
+  EXPECT_NE(shuffled, fixed);
+  std::sort(shuffled.begin(), shuffled.end());
+  EXPECT_EQ(shuffled, fixed);
+}
+
 TEST(BatchMaker, EnlargesBatchesBilinearly) {
   Images images{.pixels = torch::zeros({2, 3, 2, 2}, torch::kUInt8),
                 .labels = torch::zeros({2}, torch::kInt64)};

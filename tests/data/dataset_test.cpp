@@ -188,6 +188,14 @@ TEST(Dataset, IsShownLargerThanItIsStoredOnRequest) {
   EXPECT_EQ(dataset_facts("glyphs10", request).shape, dataset.shown_shape());
 }
 
+TEST(Dataset, IsNotShownSmallerThanItIs) {
+  EXPECT_EQ(error_of([] {
+              load_dataset("glyphs10", {.train_samples = 10, .test_samples = 10, .upsample_to = 8});
+            }),
+            "data.upsample: must not be below the images' 32 pixels, got 8; data.image_size makes "
+            "them smaller");
+}
+
 TEST(Dataset, IsNormalisedAsRequested) {
   const auto dataset = load_dataset(
       "glyphs10",

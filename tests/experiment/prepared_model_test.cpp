@@ -53,7 +53,8 @@ TEST_F(PreparedModel, StartsFromAFile) {
   save_weights(path, *model({"seed=5"}));
   const auto loaded = model({"init.pretrained=" + path});
   EXPECT_TRUE(loaded->parameters()[0].equal(model({"seed=5"})->parameters()[0]));
-  const auto reset = model({"init.pretrained=" + path, "init.reset_head=true", "data.classes=[\"5\"]"});
+  const auto reset =
+      model({"init.pretrained=" + path, "init.reset_head=true", "data.classes=[\"5\"]"});
   EXPECT_TRUE(reset->parameters()[0].equal(loaded->parameters()[0]));
   EXPECT_EQ(reset->head()->linear()->weight.size(0), 5);
 }
@@ -70,6 +71,8 @@ TEST_F(PreparedModel, RejectsSettingsThatWouldHaveNoEffect) {
             }),
             "init.pretrained: replaces the last layer as well; init.last_uniform and "
             "init.last_scale need init.reset_head");
+  EXPECT_EQ(error_of([] { settings({"init.deviation=5"}); }),
+            "init.deviation: is for init.scheme=fixed; other schemes have their own");
   EXPECT_EQ(error_of([] { settings({"init.scale=0"}); }),
             "init.scale: must be a finite number above 0, got 0");
   EXPECT_EQ(error_of([] { settings({"init.target_logits_norm=-1"}); }),

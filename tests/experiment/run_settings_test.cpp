@@ -31,12 +31,12 @@ std::string rejected(const std::string& override) {
 }
 
 TEST(RunSettings, KnowsWhichDataAreWanted) {
-  const auto settings = settings_of(
-      {"data.name=glyphs10", "data.classes=[\"4\"]", "data.ood=[\"textures10\"]",
-       "data.ood_classes=[\"3\"]", "data.validation_samples=500", "data.test_on=validation",
-       "data.subset_seed=7", "data.augment=crop-flip", "data.image_size=16", "data.crop_share=0.5",
-       "data.cache_images=true", "data.image_root=/pictures", "data.normalisation=imagenet",
-       "data.upsample=48"});
+  const auto settings =
+      settings_of({"data.name=glyphs10", "data.classes=[\"4\"]", "data.ood=[\"textures10\"]",
+                   "data.ood_classes=[\"3\"]", "data.validation_samples=500",
+                   "data.test_on=validation", "data.subset_seed=7", "data.augment=crop-flip",
+                   "data.image_size=16", "data.crop_share=0.5", "data.cache_images=true",
+                   "data.image_root=/pictures", "data.normalisation=imagenet", "data.upsample=48"});
   EXPECT_EQ(settings.request.classes, std::vector<std::string>{"4"});
   EXPECT_EQ(settings.ood_classes, std::vector<std::string>{"3"});
   EXPECT_EQ(settings.request.validation_samples, 500);

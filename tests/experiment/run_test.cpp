@@ -297,6 +297,18 @@ TEST(Run, WithWeightsOfAnotherArchitectureLeavesNoFolder) {
   EXPECT_FALSE(fs::exists(folder / "run"));
 }
 
+TEST(Run, WithOneTestImageOrLogitsOfZeroStillEnds) {
+  TemporaryFolder folder;
+  kelvin::run(tiny_config({"model.name=resnet10", "model.width=0.125", "data.test_samples=1",
+                           "train.epochs=1", "measure.names=[\"accuracy\"]", "data.ood=[]"}),
+              folder / "one", kNoMetadata, {});
+  EXPECT_EQ(load_run(folder / "one").status, RunStatus::finished);
+  kelvin::run(tiny_config({"init.scale=1e-30", "model.depth=8", "train.epochs=1", "data.ood=[]",
+                           "measure.names=[\"accuracy\"]"}),
+              folder / "zero", kNoMetadata, {});
+  EXPECT_EQ(load_run(folder / "zero").status, RunStatus::finished);
+}
+
 TEST(Run, StartsFromPretrainedWeights) {
   TemporaryFolder folder;
   kelvin::run(tiny_config({"train.epochs=2"}), folder / "first", kNoMetadata, {});

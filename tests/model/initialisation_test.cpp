@@ -82,14 +82,22 @@ TEST(Initialise, ScalesTheLogitsByTheLastScale) {
   EXPECT_TRUE(torch::allclose(model->forward(images), usual->forward(images) * 1e-3, 1e-4, 1e-12));
 }
 
+TEST(Initialise, ScalesNormalisedLogitsToo) {
+  torch::NoGradGuard no_grad;
+  const Values values = {{"width", 8}, {"depth", 2}, {"norm_after_logits", "layer"}};
+  const auto usual = built_model("mlp", values);
+  const auto model = initialised("mlp", values, {.last_scale = 100});
+  const auto images = torch::randn({3, 3, 32, 32});
+  EXPECT_TRUE(torch::allclose(model->forward(images), usual->forward(images) * 100, 1e-4, 1e-6));
+}
+
 TEST(Initialise, DrawsTheLastLayerFromANarrowInterval) {
   for (const double limit : {1e-12, 1e-3}) {
     const auto model = initialised("mlp", kWide, {.last_uniform = limit});
     const auto& last = model->head()->linear();
-    for (const auto& tensor : {last->weight, last->bias}) {
-      EXPECT_LE(tensor.abs().max().item<double>(), limit * (1 + 1e-6));
-      EXPECT_GT(tensor.abs().max().item<double>(), limit / 2);
-    }
+    EXPECT_LE(last->weight.abs().max().item<double>(), limit * (1 + 1e-6));
+    EXPECT_GT(last->weight.abs().max().item<double>(), limit / 2);
+    EXPECT_EQ(last->bias.abs().max().item<double>(), 0);
     EXPECT_NEAR(last->weight.std().item<double>(), limit / std::sqrt(3.0), 0.03 * limit);
     EXPECT_GT(deviation(*model, "layers.0.weight"), 1e-3);
   }

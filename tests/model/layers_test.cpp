@@ -42,6 +42,14 @@ TEST(LargeImages, AreThoseOfImageNet) {
   EXPECT_FALSE(is_large({.height = 224, .width = 32}));
 }
 
+TEST(ForImagenet, FollowsTheImageSizeUnlessItIsSet) {
+  Settings unset("model", {});
+  EXPECT_TRUE(read_is_for_imagenet(unset, "stem", {.height = 224, .width = 224}));
+  EXPECT_FALSE(read_is_for_imagenet(unset, "stem", {}));
+  Settings set("model", {{"stem", "imagenet"}});
+  EXPECT_TRUE(read_is_for_imagenet(set, "stem", {}));
+}
+
 TEST(CheckDropout, TakesSharesBelowOne) {
   const Settings settings("model", {});
   check_dropout(settings, 0);

@@ -103,6 +103,15 @@ TEST_F(TensorsFile, RunsNoCodeOfAPickle) {
   EXPECT_FALSE(std::filesystem::exists(trap));
 }
 
+TEST_F(TensorsFile, DoesNotMultiplyWhatAFileShares) {
+  python_output(
+      "import sys, torch\nt = torch.zeros(100000)\n"
+      "torch.save({f'a{i}': t for i in range(100)}, sys.argv[1])\n",
+      {path()});
+  EXPECT_EQ(error_of([&] { read_tensors(path()); }),
+            path() + ": its tensors would take more than 4 times the file");
+}
+
 TEST_F(TensorsFile, RejectsToWriteOtherTypes) {
   EXPECT_EQ(error_of([&] {
               write_safetensors(path(), {{"x", torch::zeros(2, torch::kComplexFloat)}});

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <fstream>
 #include <limits>
+#include <regex>
 #include <string>
 
+#include "kelvin/formats/safetensors_file.h"
 #include "kelvin/model/tensors_file.h"
 #include "tests/support/built_model.h"
 #include "tests/support/command.h"
@@ -18,6 +21,11 @@ namespace {
 
 std::shared_ptr<Model> small_model(uint64_t seed, int64_t classes = 10) {
   return built_model("resnet10", {{"width", 0.125}}, {.classes = classes}, seed);
+}
+
+std::shared_ptr<Model> small_vit(int64_t side, uint64_t seed) {
+  return built_model("vit_tiny", {{"depth", 1}, {"patch", 4}, {"width", 0.125}},
+                     {.height = side, .width = side}, seed);
 }
 
 class Weights : public testing::Test {
@@ -119,6 +127,101 @@ TEST_F(Weights, OfAnotherArchitectureAreRefused) {
             "architecture?");
 }
 
+// Renaming tables are tried on names of any file: none may take them long or crash.
+TEST_F(Weights, WithNamesOfAStrangerAreRefusedInOneLine) {
+  const auto named = [&](const std::string& name) {
+    std::ofstream(path(), std::ios::binary) << safetensors_bytes(
+        {.tensors = {{.name = name, .dtype = "U8", .shape = {1}, .bytes = "x"}}});
+    return error_of_loading(*built_model("mlp", {{"width", 4}, {"depth", 1}}));
+  };
+  const auto digits = "encoder.layers.encoder_layer_" + std::string(300'000, '1');
+  EXPECT_NE(named(digits).find("names must have at most 1024 bytes"), std::string::npos);
+  EXPECT_NE(named(digits.substr(0, 1000)).find("has no tensor 'layers.0.bias'"), std::string::npos);
+  save_weights(path(), *small_model(1));
+  EXPECT_EQ(error_after([](auto& tensors) { tensors["\x1b[2J\r"] = torch::zeros({1}); }),
+            "the model has no tensor '?[2J?'; are these weights of another architecture?");
+}
+
+TEST_F(Weights, WithoutPositionsAreRefused) {
+  save_weights(path(), *small_vit(16, 1));
+  auto tensors = read_tensors(path());
+  tensors["pos_embed"] = torch::zeros({1, 0, 24});
+  write_safetensors(path(), tensors);
+  EXPECT_EQ(error_of_loading(*small_vit(16, 1)), "'pos_embed' must be [1, 17, 24], is [1, 0, 24]");
+}
+
+// A whole state dict under the names of another source, each by its inverse.
+class RenamedWeights : public Weights {
+ protected:
+  using Renaming = std::pair<std::string, std::string>;
+
+  void expect_loads(const std::string& name, const Values& values,
+                    const std::vector<Renaming>& renamings) const {
+    const auto model = built_model(name, values);
+    save_weights(path(), *model);
+    NamedTensors renamed;
+    size_t changed = 0;
+    for (const auto& [ours, tensor] : read_tensors(path())) {
+      auto theirs = ours;
+      for (const auto& [pattern, replacement] : renamings) {
+        theirs = std::regex_replace(theirs, std::regex(pattern), replacement);
+      }
+      if (theirs != ours) ++changed;
+      renamed[theirs] = tensor;
+    }
+    EXPECT_GT(changed, 1U);
+    write_safetensors(path(), renamed);
+    const auto other = built_model(name, values, {}, /*seed=*/9);
+    load_weights(path(), *other);
+    const auto images = torch::randn({1, 3, 32, 32});
+    EXPECT_TRUE(other->forward(images).equal(model->forward(images)));
+  }
+};
+
+TEST_F(RenamedWeights, OfKuangliuLoad) {
+  expect_loads("resnet50", {{"width", 0.125}},
+               {{"^fc\\.", "linear."}, {"\\.downsample\\.", ".shortcut."}});
+}
+
+TEST_F(RenamedWeights, OfWeiaicunzaiLoad) {
+  expect_loads("resnet18", {{"width", 0.125}},
+               {{"\\.conv1\\.", ".residual_function.0."},
+                {"\\.bn1\\.", ".residual_function.1."},
+                {"\\.conv2\\.", ".residual_function.3."},
+                {"\\.bn2\\.", ".residual_function.4."},
+                {"\\.downsample\\.", ".shortcut."},
+                {"^conv1\\.", "conv1.0."},
+                {"^bn1\\.", "conv1.1."},
+                {"^layer1\\.", "conv2_x."},
+                {"^layer2\\.", "conv3_x."},
+                {"^layer3\\.", "conv4_x."},
+                {"^layer4\\.", "conv5_x."}});
+}
+
+TEST_F(RenamedWeights, OfChengyangfuLoad) {
+  for (const char* name : {"vgg11", "vgg16_bn"}) {
+    expect_loads(name, {{"width", 0.125}},
+                 {{"^features\\.", "features.module."},
+                  {"^classifier\\.0\\.", "classifier.1."},
+                  {"^classifier\\.3\\.", "classifier.4."}});
+  }
+}
+
+TEST_F(RenamedWeights, OfTorchvisionsVisionTransformerLoad) {
+  const auto images = torch::randn({2, 3, 32, 32}, at::make_generator<at::CPUGeneratorImpl>(3));
+  const auto expected = oracle(
+      "import torch\nfrom torchvision.models import VisionTransformer\n"
+      "torch.manual_seed(0)\n"
+      "m = VisionTransformer(32, 4, 2, 3, 192, 768, num_classes=10)\n"
+      "torch.nn.init.normal_(m.heads.head.weight)\n"
+      "m.eval()\ntorch.save(m.state_dict(), '" +
+          path() + "')\nout['logits'] = m(torch.tensor(x['images'])).detach()\n",
+      {{"images", images}});
+  const auto model = built_model("vit_tiny", {{"depth", 2}});
+  load_weights(path(), *model);
+  EXPECT_TRUE(torch::allclose(model->forward(images), expected.at("logits"), 1e-4, 1e-4));
+}
+
 TEST_F(Weights, MayHaveAnotherHead) {
   save_weights(path(), *small_model(1));
   const auto other = small_model(2, 100);
@@ -136,11 +239,6 @@ TEST_F(Weights, MayHaveNoHeadIfItIsReset) {
   std::erase_if(tensors, [](const auto& pair) { return pair.first.starts_with("fc."); });
   write_safetensors(path(), tensors);
   load_weights(path(), *small_model(2), {.reset_head = true});
-}
-
-std::shared_ptr<Model> small_vit(int64_t side, uint64_t seed) {
-  return built_model("vit_tiny", {{"depth", 1}, {"patch", 4}, {"width", 0.125}},
-                     {.height = side, .width = side}, seed);
 }
 
 TEST_F(Weights, OfAnotherGridOfPatchesAreInterpolatedAsTorchDoes) {
