@@ -108,12 +108,15 @@ std::set<std::string> verbs() {
   return found_in(help.substr(start, end - start), std::regex("\n  ([a-z]+) "));
 }
 
-// Every flag of a verb, from the lines "  -T,--temperature X   what it does" of its help.
-std::set<std::string> flags_of(const std::string& verb) {
-  static std::map<std::string, std::set<std::string>> known;
+// Every flag of a verb, or of a job of it, from the lines "  -T,--temperature X   what it does" of
+// its help.
+std::set<std::string> flags_of(const std::vector<std::string>& verb) {
+  static std::map<std::vector<std::string>, std::set<std::string>> known;
   if (const auto found = known.find(verb); found != known.end()) return found->second;
   std::set<std::string> flags;
-  for (const auto& line : lines_of(run_tool({verb, "--help"}).out)) {
+  auto words = verb;
+  words.push_back("--help");
+  for (const auto& line : lines_of(run_tool(words).out)) {
     if (!line.starts_with("  -")) continue;
     std::istringstream names(line.substr(2, line.find(' ', 2) - 2));
     for (std::string name; std::getline(names, name, ',');) flags.insert(name);
@@ -134,7 +137,9 @@ void expect_verb_and_flags(const std::vector<std::string>& words, const std::str
   static const auto known = verbs();
   if (words.size() < 2 || words[1] == "--help" || words[1] == "--version") return;
   ASSERT_TRUE(known.contains(words[1])) << "no such verb: " << line;
-  const auto flags = flags_of(words[1]);
+  const bool has_jobs = words[1] == "data" || words[1] == "model";
+  const auto flags =
+      has_jobs && words.size() > 2 ? flags_of({words[1], words[2]}) : flags_of({words[1]});
   for (size_t i = 2; i < words.size(); ++i) {
     const auto flag = words[i].substr(0, words[i].find('='));
     const bool is_flag = std::regex_match(flag, std::regex("--?[A-Za-z][A-Za-z-]*"));
@@ -171,8 +176,8 @@ TEST(Readme, NamesMakeTargetsThatExist) {
 
 TEST(Readme, NamesVerbsAndFlagsThatExist) {
   ASSERT_TRUE(verbs().contains("train"));
-  ASSERT_TRUE(flags_of("train").contains("-T"));
-  ASSERT_TRUE(flags_of("train").contains("--temperature"));
+  ASSERT_TRUE(flags_of({"train"}).contains("-T"));
+  ASSERT_TRUE(flags_of({"train"}).contains("--temperature"));
   for (const auto& page : pages()) {
     for (const auto& line : shell_lines(whole_file(page))) {
       for (const auto& words : commands_of(line)) {

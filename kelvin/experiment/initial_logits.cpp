@@ -9,6 +9,7 @@
 #include "kelvin/data/batches.h"
 #include "kelvin/model/description.h"
 #include "kelvin/model/head.h"
+#include "kelvin/model/modes.h"
 #include "kelvin/representations/extract.h"
 
 namespace kelvin {
@@ -62,8 +63,9 @@ InitialLogits initial_logits(Model& model, const Dataset& dataset, int64_t sampl
   // Not in their order: a batch of one class has other statistics than those of training.
   const auto sample = shuffled_sample(/*seed=*/0, samples, dataset.train.size());
   const auto running = squared_norms(model, dataset, sample, /*batch_statistics=*/false);
+  const bool differs = !is_pretrained && has_batch_normalisation(model);
   const auto norms =
-      is_pretrained ? running : squared_norms(model, dataset, sample, /*batch_statistics=*/true);
+      differs ? squared_norms(model, dataset, sample, /*batch_statistics=*/true) : running;
   const auto count = static_cast<double>(sample.size());
   const auto weight = model.head()->linear()->weight.detach();
   InitialLogits logits{

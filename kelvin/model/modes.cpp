@@ -2,7 +2,23 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 namespace kelvin {
+namespace {
+
+bool is_batch_normalisation(const torch::nn::Module& module) {
+  return module.as<torch::nn::BatchNorm2d>() != nullptr ||
+         module.as<torch::nn::BatchNorm1d>() != nullptr;
+}
+
+}  // namespace
+
+bool has_batch_normalisation(const Model& model) {
+  const auto modules = model.modules(/*include_self=*/false);
+  return std::any_of(modules.begin(), modules.end(),
+                     [](const auto& module) { return is_batch_normalisation(*module); });
+}
 
 EvaluationMode::EvaluationMode(Model& model) {
   for (const auto& module : model.modules()) {
@@ -18,7 +34,7 @@ EvaluationMode::~EvaluationMode() {
 
 BatchStatisticsMode::BatchStatisticsMode(Model& model) : evaluation_(model) {
   for (const auto& module : model.modules()) {
-    if (!module->as<torch::nn::BatchNorm2d>() && !module->as<torch::nn::BatchNorm1d>()) continue;
+    if (!is_batch_normalisation(*module)) continue;
     module->train();
     for (const auto& buffer : module->buffers()) buffers_.emplace_back(buffer, buffer.clone());
   }

@@ -10,6 +10,9 @@
 
 namespace kelvin {
 
+// Whether batch statistics make a difference.
+bool has_batch_normalisation(const Model& model);
+
 // Evaluation mode for as long as it lives, then the mode that was before.
 class EvaluationMode {
  public:

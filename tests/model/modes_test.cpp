@@ -53,6 +53,14 @@ TEST(BatchStatisticsMode, RemembersNothing) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].equal(before[i]));
 }
 
+TEST(BatchNormalisation, IsFoundInNetworksThatHaveIt) {
+  EXPECT_TRUE(has_batch_normalisation(*built_model("resnet10", {{"width", 0.125}})));
+  EXPECT_TRUE(has_batch_normalisation(
+      *built_model("mlp", {{"width", 4}, {"norm_before_logits", "batch"}})));
+  EXPECT_FALSE(has_batch_normalisation(
+      *built_model("mlp", {{"width", 4}, {"norm_before_logits", "layer"}})));
+}
+
 TEST(BatchStatisticsMode, DropsNoUnits) {
   torch::NoGradGuard no_grad;
   const auto model = built_model("vgg11", {{"width", 0.0625}});

@@ -90,7 +90,7 @@ TEST_F(TensorsFile, ReadsWhatTorchSaved) {
 TEST_F(TensorsFile, RunsNoCodeOfAPickle) {
   const auto trap = folder_ / "trap";
   python_output(
-      "import pickle, sys\n"
+      "import sys, torch\n"
       "class Trap:\n"
       "    def __reduce__(self):\n"
       "        import os\n"

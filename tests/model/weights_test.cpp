@@ -252,7 +252,7 @@ TEST_F(Weights, OfAnotherGridOfPatchesAreInterpolatedAsTorchDoes) {
 import torch
 grid = torch.tensor(x['positions'])[:, 1:].reshape(1, 4, 4, -1).permute(0, 3, 1, 2)
 grown = torch.nn.functional.interpolate(grid, size=(7, 7), mode='bicubic', align_corners=False)
-out['positions'] = grown.permute(0, 2, 3, 1).reshape(1, 49, -1).numpy()
+out['positions'] = np.ascontiguousarray(grown.permute(0, 2, 3, 1).reshape(1, 49, -1).numpy())
 )",
                                {{"positions", before}});
   EXPECT_TRUE(after.slice(1, 0, 1).equal(before.slice(1, 0, 1)));  // the class token's
