@@ -36,6 +36,12 @@ SquaredNorms squared_norms(Model& model, const Dataset& dataset, const std::vect
   return norms;
 }
 
+double norm_of(const std::vector<torch::Tensor>& tensors) {
+  double sum = 0;
+  for (const auto& tensor : tensors) sum += squared(tensor.detach());
+  return std::sqrt(sum);
+}
+
 // What the last layer's parameters let expect of features of this norm.
 void predict(InitialLogits& logits, const Head& head) {
   const auto& linear = head.linear();
@@ -50,7 +56,7 @@ void predict(InitialLogits& logits, const Head& head) {
 }  // namespace
 
 int64_t affordable_samples(Model& model, const ModelShape& shape) {
-  constexpr int64_t kMacs = 400'000'000'000;
+  constexpr int64_t kMacs = 200'000'000'000;
   const auto macs = taps_of_one_image(model, shape, {.layers = false, .attention = false}).macs();
   return std::clamp<int64_t>(kMacs / std::max<int64_t>(macs, 1), 32, 1024);
 }
@@ -87,8 +93,10 @@ void scale_to_norm(Model& model, const Dataset& dataset, double target, bool is_
   const auto norm = initial_logits(model, dataset, samples, is_pretrained).norm;
   check(std::isfinite(norm) && norm > 0, kWhere,
         "the norm of the logits must be finite and above 0 to be scaled, is ", norm);
+  // Logits are linear in what is scaled, so that they need not be measured again.
+  const auto before = norm_of(model.head()->scaled_parameters());
   model.head()->scale_logits(target / norm);
-  const auto reached = initial_logits(model, dataset, samples, is_pretrained).norm;
+  const auto reached = norm_of(model.head()->scaled_parameters()) / before * norm;
   check(std::abs(reached / target - 1) < 0.01, kWhere, "must be within what float32 can hold, got ",
         target, ", which gives ", reached);
 }

@@ -66,10 +66,13 @@ std::vector<torch::Tensor> Head::tensors() const {
   return all;
 }
 
+std::vector<torch::Tensor> Head::scaled_parameters() const {
+  return after_.is_empty() ? linear_->parameters() : after_->parameters();
+}
+
 void Head::scale_logits(double factor) {
   torch::NoGradGuard no_grad;
-  const auto parameters = after_.is_empty() ? linear_->parameters() : after_->parameters();
-  for (auto parameter : parameters) parameter.mul_(factor);
+  for (auto parameter : scaled_parameters()) parameter.mul_(factor);
 }
 
 }  // namespace kelvin

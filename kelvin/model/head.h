@@ -41,8 +41,11 @@ class Head {
   // Parameters and buffers of all parts.
   std::vector<torch::Tensor> tensors() const;
 
-  // Multiplies the logits for any features: weight and bias of the linear map, or of the
+  // What the logits are linear in for any features: weight and bias of the linear map, or of the
   // normalisation behind it, which would undo anything before.
+  std::vector<torch::Tensor> scaled_parameters() const;
+
+  // Multiplies the logits.
   void scale_logits(double factor);
 
  private:

@@ -24,14 +24,15 @@ namespace fs = std::filesystem;
 
 const auto kNoMetadata = nlohmann::ordered_json::object();
 
+constexpr auto kMeasures =
+    R"(measure.names=["accuracy", "logits_norm", "solution_rank", "post_softmax_rank", "linear_probe"])";
+
 Config tiny_config(const std::vector<std::string>& overrides = {}) {
   Config config;
   for (const char* each :
        {"seed=1", "data.name=glyphs10", "data.ood=[\"textures10\"]", "data.train_samples=256",
         "data.test_samples=128", "model.name=mlp", "model.width=16", "model.depth=3",
-        "train.epochs=2", "train.batch_size=64", "train.temperature=2",
-        "measure.names=[\"accuracy\", \"logits_norm\", \"solution_rank\", \"post_softmax_rank\", "
-        "\"linear_probe\"]",
+        "train.epochs=2", "train.batch_size=64", "train.temperature=2", kMeasures,
         "measure.detectors=[\"neco\", \"msp\"]", "measure.linear_probe.max_iterations=10"}) {
     config.apply_override(each);
   }
@@ -51,60 +52,61 @@ std::string text_of(const Readings& readings) {
 class FinishedRun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
+    kept_folder = new TemporaryFolder;
     double now = 0;
     RunContext context;
     context.seconds = [now]() mutable { return now += 0.5; };
-    context.report_progress = [](const Progress& progress) { phases_.insert(progress.phase); };
-    kelvin::run(tiny_config(), *folder_ / "first", {{"command", "test"}}, context);
-    kelvin::run(tiny_config(), *folder_ / "second", kNoMetadata, {});
-    run_ = new kelvin::Run(load_run(*folder_ / "first"));
+    context.report_progress = [](const Progress& progress) { seen_phases.insert(progress.phase); };
+    kelvin::run(tiny_config(), *kept_folder / "first", {{"command", "test"}}, context);
+    kelvin::run(tiny_config(), *kept_folder / "second", kNoMetadata, {});
+    first_run = new kelvin::Run(load_run(*kept_folder / "first"));
   }
   static void TearDownTestSuite() {
-    delete run_;
-    delete folder_;
+    delete first_run;
+    delete kept_folder;
   }
 
   static double reading(const std::string& name, const std::string& split) {
-    for (const auto& each : run_->readings) {
+    for (const auto& each : first_run->readings) {
       if (each.name == name && each.split == split) return each.value;
     }
     ADD_FAILURE() << "no reading " << name;
     return 0;
   }
 
-  static fs::path first() { return run_->path; }
-  static fs::path second() { return *folder_ / "second"; }
+  static fs::path first() { return first_run->path; }
+  static fs::path second() { return *kept_folder / "second"; }
 
-  static inline TemporaryFolder* folder_ = nullptr;
-  static inline const kelvin::Run* run_ = nullptr;
-  static inline std::set<std::string> phases_ = {};
+  static inline TemporaryFolder* kept_folder = nullptr;
+  static inline const kelvin::Run* first_run = nullptr;
+  static inline std::set<std::string> seen_phases = {};
 };
 
 TEST_F(FinishedRun, SaysThatItIsFinished) {
-  EXPECT_EQ(run_->status, RunStatus::finished);
-  EXPECT_EQ(run_->metadata.at("command"), "test");
+  EXPECT_EQ(first_run->status, RunStatus::finished);
+  EXPECT_EQ(first_run->metadata.at("command"), "test");
 }
 
 TEST_F(FinishedRun, KeepsAConfigThatResolvesToItself) {
-  const auto again = RunSettings::from(run_->config).resolved;
+  const auto again = RunSettings::from(first_run->config).resolved;
   EXPECT_EQ(again.to_toml(), whole_file(first() / "config.toml"));
-  EXPECT_TRUE(run_->config.has("train.momentum"));
+  EXPECT_TRUE(first_run->config.has("train.momentum"));
 }
 
 TEST_F(FinishedRun, HasALineOfMetricsBeforeTrainingAndAfterEachEpoch) {
-  ASSERT_EQ(run_->metrics.size(), 3U);
+  ASSERT_EQ(first_run->metrics.size(), 3U);
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
-    const auto& line = run_->metrics[static_cast<size_t>(epoch)];
+    const auto& line = first_run->metrics[static_cast<size_t>(epoch)];
     EXPECT_EQ(line.at("epoch"), epoch);
     EXPECT_EQ(line.at("step"), 4 * epoch);
     EXPECT_EQ(line.at("temperature"), 2);
   }
-  EXPECT_LT(run_->metrics[2].at("loss").get<double>(), run_->metrics[0].at("loss").get<double>());
+  EXPECT_LT(first_run->metrics[2].at("loss").get<double>(),
+            first_run->metrics[0].at("loss").get<double>());
 }
 
 TEST_F(FinishedRun, SaysInTheLastLineWhatTheReadingsSay) {
-  const auto& last = run_->metrics.back();
+  const auto& last = first_run->metrics.back();
   // The samples of the metrics are all there are here.
   EXPECT_DOUBLE_EQ(last.at("test_accuracy"), reading("accuracy", "test"));
   EXPECT_DOUBLE_EQ(last.at("train_accuracy"), reading("accuracy", "train"));
@@ -112,14 +114,14 @@ TEST_F(FinishedRun, SaysInTheLastLineWhatTheReadingsSay) {
   EXPECT_NEAR(last.at("test_loss"), reading("nll", "test"), 1e-6);
   EXPECT_NEAR(last.at("logits_norm"), reading("logits_norm", "test"), 1e-5);
   EXPECT_DOUBLE_EQ(last.at("solution_rank"), reading("solution_rank", "test"));
-  EXPECT_DOUBLE_EQ(
-      last.at("logits_norm").get<double>() / run_->metrics.front().at("logits_norm").get<double>(),
-      reading("logits_norm_growth", "test"));
+  EXPECT_DOUBLE_EQ(last.at("logits_norm").get<double>() /
+                       first_run->metrics.front().at("logits_norm").get<double>(),
+                   reading("logits_norm_growth", "test"));
 }
 
 TEST_F(FinishedRun, DefinesEveryReading) {
   std::set<std::string> names;
-  for (const auto& each : run_->readings) {
+  for (const auto& each : first_run->readings) {
     names.insert(each.name);
     EXPECT_FALSE(each.definition.empty()) << each.name;
     EXPECT_TRUE(std::isfinite(each.value)) << each.name;
@@ -134,7 +136,7 @@ TEST_F(FinishedRun, DefinesEveryReading) {
 
 TEST_F(FinishedRun, ProbesEveryLayerOnBothDatasets) {
   std::set<std::string> layers;
-  for (const auto& each : run_->readings) {
+  for (const auto& each : first_run->readings) {
     if (each.name == "probe_accuracy") layers.insert(each.ood + "/" + each.layer);
   }
   EXPECT_EQ(layers,
@@ -143,10 +145,10 @@ TEST_F(FinishedRun, ProbesEveryLayerOnBothDatasets) {
 }
 
 TEST_F(FinishedRun, KeepsTheScoresOfEachDetector) {
-  ASSERT_EQ(run_->scores.size(), 2U);
-  EXPECT_EQ(run_->scores[0].detector, "msp");
-  EXPECT_EQ(run_->scores[1].detector, "neco");
-  for (const auto& scores : run_->scores) {
+  ASSERT_EQ(first_run->scores.size(), 2U);
+  EXPECT_EQ(first_run->scores[0].detector, "msp");
+  EXPECT_EQ(first_run->scores[1].detector, "neco");
+  for (const auto& scores : first_run->scores) {
     EXPECT_EQ(scores.ood, "textures10");
     EXPECT_EQ(scores.id_scores.size(), 128U);
     EXPECT_EQ(scores.ood_scores.size(), 128U);
@@ -169,21 +171,21 @@ TEST_F(FinishedRun, NamesItsCheckpointAfterTheLastStep) {
 }
 
 TEST_F(FinishedRun, TellsHowFarItIs) {
-  EXPECT_TRUE(phases_.contains("train"));
-  EXPECT_TRUE(phases_.contains("measure"));
+  EXPECT_TRUE(seen_phases.contains("train"));
+  EXPECT_TRUE(seen_phases.contains("measure"));
 }
 
 TEST_F(FinishedRun, IsTheSameWhenRunAgain) {
   const auto other = load_run(second());
-  EXPECT_EQ(text_of(other.readings), text_of(run_->readings));
+  EXPECT_EQ(text_of(other.readings), text_of(first_run->readings));
   const auto weights = fs::path("checkpoints") / "last" / "model.safetensors";
   EXPECT_EQ(whole_file(second() / weights), whole_file(first() / weights));
   EXPECT_EQ(whole_file(second() / "curves.npz"), whole_file(first() / "curves.npz"));
   EXPECT_EQ(whole_file(second() / "scores" / "neco@textures10.csv"),
             whole_file(first() / "scores" / "neco@textures10.csv"));
-  ASSERT_EQ(other.metrics.size(), run_->metrics.size());
+  ASSERT_EQ(other.metrics.size(), first_run->metrics.size());
   for (size_t i = 0; i < other.metrics.size(); ++i) {
-    auto ours = run_->metrics[i];
+    auto ours = first_run->metrics[i];
     auto theirs = other.metrics[i];
     for (const char* key : {"seconds", "images_per_second"}) {
       ours.erase(key);
