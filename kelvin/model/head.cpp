@@ -72,7 +72,7 @@ std::vector<torch::Tensor> Head::scaled_parameters() const {
 
 void Head::scale_logits(double factor) {
   torch::NoGradGuard no_grad;
-  for (auto parameter : scaled_parameters()) parameter.mul_(factor);
+  for (const auto& parameter : scaled_parameters()) parameter.mul_(factor);
 }
 
 }  // namespace kelvin
