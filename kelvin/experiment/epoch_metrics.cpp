@@ -1,5 +1,6 @@
 #include "kelvin/experiment/epoch_metrics.h"
 
+#include <algorithm>
 #include <map>
 
 #include "kelvin/core/check.h"
@@ -53,9 +54,12 @@ void EpochMetrics::observe(const TrainState& state) {
   // Batch normalisations know nothing of the data before the first step.
   const bool is_fresh = state.step == 0 && settings_.init.pretrained.empty();
   for (const auto split : {Split::train, Split::test}) {
-    const auto& sample = split == Split::train ? train_sample_ : test_sample_;
+    auto sample = split == Split::train ? train_sample_ : test_sample_;
+    const bool uses_batches = is_fresh && sample.size() > 1;
+    // In their own order, the last line has the very bits of the readings.
+    if (!uses_batches) std::sort(sample.begin(), sample.end());
     extract(state.model, dataset_, dataset_,
-            {.split = split, .batch_statistics = is_fresh && sample.size() > 1, .indices = sample},
+            {.split = split, .batch_statistics = uses_batches, .indices = sample},
             [&](const Record& record) {
               for (auto& measure : measures) measure->update(record);
             });

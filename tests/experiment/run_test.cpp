@@ -110,9 +110,8 @@ TEST_F(FinishedRun, SaysInTheLastLineWhatTheReadingsSay) {
   // The samples of the metrics are all there are here.
   EXPECT_DOUBLE_EQ(last.at("test_accuracy"), reading("accuracy", "test"));
   EXPECT_DOUBLE_EQ(last.at("train_accuracy"), reading("accuracy", "train"));
-  // In another order, so that rounding differs.
-  EXPECT_NEAR(last.at("test_loss"), reading("nll", "test"), 1e-6);
-  EXPECT_NEAR(last.at("logits_norm"), reading("logits_norm", "test"), 1e-5);
+  EXPECT_DOUBLE_EQ(last.at("test_loss"), reading("nll", "test"));
+  EXPECT_DOUBLE_EQ(last.at("logits_norm"), reading("logits_norm", "test"));
   EXPECT_DOUBLE_EQ(last.at("solution_rank"), reading("solution_rank", "test"));
   EXPECT_DOUBLE_EQ(last.at("logits_norm").get<double>() /
                        first_run->metrics.front().at("logits_norm").get<double>(),
