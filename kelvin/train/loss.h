@@ -1,12 +1,26 @@
 #pragma once
 
-#include <torch/types.h>
+#include <functional>
+#include <string>
+
+#include "kelvin/core/registry.h"
+#include "kelvin/core/settings.h"
+#include "kelvin/math/tempered_cross_entropy.h"
 
 namespace kelvin {
 
-// Mean cross-entropy of softmax(logits / temperature): logits [samples, classes],
-// labels [samples].  Differentiable.
-torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& labels,
-                            double temperature);
+// Logits [samples, classes], labels [samples], and the temperature of this step as a single number
+// that may be learnt.
+using Loss = std::function<LossValues(const torch::Tensor& logits, const torch::Tensor& labels,
+                                      const torch::Tensor& temperature)>;
+
+struct LossEntry {
+  std::string summary;    // one line
+  std::string reference;  // where it comes from
+  // Reads the loss's own settings, whose names start with "loss_" in a config.
+  std::function<Loss(Settings& settings)> make;
+};
+
+Registry<LossEntry>& losses();
 
 }  // namespace kelvin

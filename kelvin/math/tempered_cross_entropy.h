@@ -1,0 +1,26 @@
+#pragma once
+
+#include <torch/types.h>
+
+namespace kelvin {
+
+// What a loss says of a batch.
+struct LossValues {
+  torch::Tensor loss;           // mean over the samples; differentiable
+  torch::Tensor sample_losses;  // [samples]; not differentiable, as all below
+  torch::Tensor entropies;      // [samples], of softmax_T(logits), in nats
+  torch::Tensor predictions;    // [samples], the class of the largest logit, as int64
+};
+
+struct CrossEntropyOptions {
+  double smoothing = 0;  // this share of each target is spread evenly over all classes
+};
+
+// Cross-entropy of softmax(logits / temperature): logits [samples, classes], labels [samples],
+// temperature a single number above 0, which may be learnt.  One pass over the logits yields all
+// values and the gradient.  Finite for finite logits of any size.
+LossValues tempered_cross_entropy(const torch::Tensor& logits, const torch::Tensor& labels,
+                                  const torch::Tensor& temperature,
+                                  const CrossEntropyOptions& options = {});
+
+}  // namespace kelvin
