@@ -1,6 +1,7 @@
 #include "kelvin/core/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,13 +74,44 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 }
 
 void append_line(const std::filesystem::path& path, std::string_view line) {
+  append_bytes(path, std::string(line) + '\n');
+}
+
+void append_bytes(const std::filesystem::path& path, std::string_view bytes) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   check(file >= 0, path.string(), ": cannot write: ", reason());
-  std::string whole(line);
-  whole += '\n';
-  write_all(file, whole, path);
+  write_all(file, bytes, path);
   const bool is_closed = ::close(file) == 0;
   check(is_closed, path.string(), ": cannot write: ", reason());
+}
+
+int64_t file_size_or_zero(const std::filesystem::path& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) == 0) {
+    check(!S_ISDIR(found.st_mode), path.string(), ": is a folder, must be a file");
+    return found.st_size;
+  }
+  check(errno == ENOENT, path.string(), ": cannot read: ", reason());
+  return 0;
+}
+
+void truncate_file(const std::filesystem::path& path, int64_t size) {
+  check(size >= 0, path.string(), ": cannot be cut to ", size, " bytes, must be 0 or more");
+  const auto there = file_size_or_zero(path);
+  check(there >= size, path.string(), ": must have at least ", size, " bytes, has ", there);
+  if (there == size) return;
+  const bool is_cut = ::truncate(path.c_str(), size) == 0;
+  check(is_cut, path.string(), ": cannot write: ", reason());
+}
+
+void sync_file(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  check(file >= 0, path.string(), ": cannot read: ", reason());
+  // Not every kind of file can be synced; those that cannot have nothing to lose.
+  const bool is_synced = ::fsync(file) == 0 || errno == EINVAL;
+  const auto why = reason();
+  ::close(file);
+  check(is_synced, path.string(), ": cannot write: ", why);
 }
 
 }  // namespace kelvin

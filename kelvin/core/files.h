@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -15,5 +16,17 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 // Appends and flushes one line, so that a crash loses at most the line being written.
 void append_line(const std::filesystem::path& path, std::string_view line);
+// The same without an end of line; the bytes are handed to the system in one piece.
+void append_bytes(const std::filesystem::path& path, std::string_view bytes);
+
+// In bytes; 0 if there is no such file.
+int64_t file_size_or_zero(const std::filesystem::path& path);
+
+// Cuts off what stands behind the first `size` bytes.  A file that is shorter, or one of which
+// there should be something but that is missing, is an Error: something was lost.
+void truncate_file(const std::filesystem::path& path, int64_t size);
+
+// After it the content of a file, or the names in a folder, outlive a crash of the machine.
+void sync_file(const std::filesystem::path& path);
 
 }  // namespace kelvin

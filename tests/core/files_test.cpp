@@ -128,5 +128,85 @@ TEST(AppendLine, SaysThatTheDiskIsFull) {
             "/dev/full: cannot write: No space left on device");
 }
 
+TEST(AppendBytes, AddsThemAsTheyAre) {
+  const TemporaryFolder folder;
+  const std::string bytes("\0\n\xff", 3);
+  append_bytes(folder / "x", bytes);
+  append_bytes(folder / "x", "");
+  append_bytes(folder / "x", bytes);
+  EXPECT_EQ(read_file(folder / "x"), bytes + bytes);
+}
+
+TEST(FileSizeOrZero, CountsBytes) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(file_size_or_zero(folder / "x"), 0);
+  append_line(folder / "x", "four");
+  EXPECT_EQ(file_size_or_zero(folder / "x"), 5);
+}
+
+TEST(FileSizeOrZero, TakesNothingElseForAFileThatIsMissing) {
+  const TemporaryFolder folder;
+  append_line(folder / "x", "");
+  EXPECT_EQ(error_of([&] { file_size_or_zero(folder.path()); }),
+            folder.path().string() + ": is a folder, must be a file");
+  EXPECT_EQ(error_of([&] { file_size_or_zero(folder / "x/y"); }),
+            folder / "x/y" + ": cannot read: Not a directory");
+}
+
+TEST(TruncateFile, KeepsTheBeginning) {
+  const TemporaryFolder folder;
+  append_line(folder / "x", "first");
+  append_line(folder / "x", "second");
+  truncate_file(folder / "x", 6);
+  EXPECT_EQ(read_file(folder / "x"), "first\n");
+  append_line(folder / "x", "third");
+  EXPECT_EQ(read_file(folder / "x"), "first\nthird\n");
+  truncate_file(folder / "x", 12);
+  EXPECT_EQ(read_file(folder / "x"), "first\nthird\n");
+  truncate_file(folder / "x", 0);
+  EXPECT_EQ(read_file(folder / "x"), "");
+}
+
+// A longer file would be filled with zeros, which nobody wrote.
+TEST(TruncateFile, RefusesAFileOfWhichSomethingWasLost) {
+  const TemporaryFolder folder;
+  append_line(folder / "x", "first");
+  EXPECT_EQ(error_of([&] { truncate_file(folder / "x", 7); }),
+            folder / "x" + ": must have at least 7 bytes, has 6");
+  EXPECT_EQ(read_file(folder / "x"), "first\n");
+  EXPECT_EQ(error_of([&] { truncate_file(folder / "y", 1); }),
+            folder / "y" + ": must have at least 1 bytes, has 0");
+}
+
+TEST(TruncateFile, MakesNoFileOfNothing) {
+  const TemporaryFolder folder;
+  truncate_file(folder / "x", 0);
+  EXPECT_FALSE(fs::exists(folder / "x"));
+}
+
+TEST(TruncateFile, RefusesWhatCannotBeCut) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] { truncate_file(folder / "x", -1); }),
+            folder / "x" + ": cannot be cut to -1 bytes, must be 0 or more");
+  EXPECT_EQ(error_of([&] { truncate_file(folder.path(), 0); }),
+            folder.path().string() + ": is a folder, must be a file");
+}
+
+TEST(SyncFile, LeavesContentAlone) {
+  const TemporaryFolder folder;
+  append_line(folder / "x", "content");
+  sync_file(folder / "x");
+  sync_file(folder.path());
+  EXPECT_EQ(read_file(folder / "x"), "content\n");
+}
+
+TEST(SyncFile, AllowsWhatHasNothingToSync) { sync_file("/dev/null"); }
+
+TEST(SyncFile, NamesAFileThatIsNotThere) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] { sync_file(folder / "x"); }),
+            folder / "x" + ": cannot read: No such file or directory");
+}
+
 }  // namespace
 }  // namespace kelvin
