@@ -1,12 +1,24 @@
 #include "app/run_context.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <string>
 
 #include "app/interrupts.h"
 
 namespace kelvin {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name = {};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "host";
+  return name.data();
+}
+
+}  // namespace
 
 RunContext run_context(ProgressBar& bar) {
   return {
@@ -26,6 +38,13 @@ RunContext run_context(ProgressBar& bar) {
             return std::chrono::duration<double>(now).count();
           },
       .should_stop = [] { return interrupts() > 0; },
+      .time_of_day =
+          [] {
+            const auto now = std::chrono::system_clock::now().time_since_epoch();
+            return std::chrono::duration<double>(now).count();
+          },
+      .warn = [&bar](const std::string& text) { bar.say("warning: " + text); },
+      .process_name = host_name() + "." + std::to_string(::getpid()),
   };
 }
 

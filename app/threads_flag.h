@@ -12,6 +12,7 @@ class ThreadsFlag {
   void declare(CLI::App& command);
 
   int64_t threads() const;
+  bool is_given() const { return !text_.empty(); }
 
  private:
   std::string text_;

@@ -6,14 +6,13 @@
 #include "app/data_folder.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
-#include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
+#include "app/run_result.h"
 #include "app/threads_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
-#include "kelvin/report/comparison.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -78,25 +77,10 @@ class Train : public Verb {
     catch_interrupts(SecondInterrupt::exits);
     api.train(resolved, output_, run_metadata(api.versions()), context);
     bar.clear();
-    return print_result(format);
+    return print_run_result("train", output_, format);
   }
 
  private:
-  int print_result(TableFormat format) const {
-    const auto run = load_run(output_);
-    if (run.status == RunStatus::stopped) {
-      print_for_people(fmt::format("kelvin train: stopped; {} holds what was done\n", output_));
-      return interrupts() > 0 ? interrupt_exit_code() : kSuccess;
-    }
-    const auto comparison = compare({run});
-    if (format == TableFormat::text) {
-      fmt::print("{}\nrun folder: {}\n", text_of(comparison_table(comparison)), output_);
-    } else {
-      fmt::print("{}", render(comparison_records(comparison), format));
-    }
-    return kSuccess;
-  }
-
   ConfigFlags config_;
   DataFolderFlag data_folder_;
   ThreadsFlag threads_;

@@ -1,31 +1,150 @@
 #include "kelvin/experiment/checkpoint.h"
 
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "kelvin/core/check.h"
-#include "kelvin/model/weights.h"
+#include "kelvin/core/files.h"
+#include "kelvin/model/tensors_file.h"
 
 namespace kelvin {
+namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
-void write_checkpoint(const RunFolder& folder, const Model& model, int64_t step) {
-  const auto checkpoints = folder.path() / "checkpoints";
-  const auto name = "step-" + std::to_string(step);
+constexpr auto kWeights = "model.safetensors";
+constexpr auto kState = "training.safetensors";
+constexpr auto kFacts = "training.json";
+constexpr auto kPart = ".part";
+
+fs::path checkpoints_of(const fs::path& run) { return run / "checkpoints"; }
+
+std::string folder_name(int64_t step) { return "step-" + std::to_string(step); }
+
+const char* name_of(CheckpointLink link) { return link == CheckpointLink::last ? "last" : "best"; }
+
+Json facts_of(const Checkpoint& checkpoint) {
+  const auto& training = checkpoint.training;
+  return {{"epoch", training.epoch},
+          {"step", training.step},
+          {"epoch_steps", training.epoch_steps},
+          {"images", training.images},
+          {"epoch_loss", training.sums.loss},
+          {"epoch_entropy", training.sums.entropy},
+          {"epoch_right", training.sums.right},
+          {"epoch_samples", training.sums.samples},
+          {"temperature", training.temperature},
+          {"seconds", checkpoint.seconds},
+          {"best_accuracy", checkpoint.best_accuracy},
+          {"sizes", checkpoint.sizes}};
+}
+
+// Numbers that an overflow made infinite or NaN cannot be written as JSON; nothing of the facts is.
+Checkpoint checkpoint_of(const Json& facts) {
+  Checkpoint checkpoint;
+  auto& training = checkpoint.training;
+  facts.at("epoch").get_to(training.epoch);
+  facts.at("step").get_to(training.step);
+  facts.at("epoch_steps").get_to(training.epoch_steps);
+  facts.at("images").get_to(training.images);
+  facts.at("epoch_loss").get_to(training.sums.loss);
+  facts.at("epoch_entropy").get_to(training.sums.entropy);
+  facts.at("epoch_right").get_to(training.sums.right);
+  facts.at("epoch_samples").get_to(training.sums.samples);
+  facts.at("temperature").get_to(training.temperature);
+  facts.at("seconds").get_to(checkpoint.seconds);
+  facts.at("best_accuracy").get_to(checkpoint.best_accuracy);
+  facts.at("sizes").get_to(checkpoint.sizes);
+  return checkpoint;
+}
+
+Checkpoint read_facts(const fs::path& path) {
+  const auto facts = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  check(facts.is_object(), path.string(), ": not a JSON object");
+  try {
+    return checkpoint_of(facts);
+  } catch (const Json::exception& error) {
+    check(false, path.string(), ": ", error.what());
+    throw;
+  }
+}
+
+// The name of the folder that a link points at; empty if there is no such link.
+std::string target_of(const fs::path& run, CheckpointLink link) {
+  std::error_code none;
+  return fs::read_symlink(checkpoints_of(run) / name_of(link), none).filename().string();
+}
+
+}  // namespace
+
+void write_checkpoint(const fs::path& run, const Checkpoint& checkpoint) {
+  const auto folder = checkpoints_of(run) / folder_name(checkpoint.training.step);
+  auto part = folder;
+  part += kPart;
   std::error_code failure;
-  fs::create_directories(checkpoints / name, failure);
-  check(!failure, checkpoints.string(), ": cannot be made: ", failure.message());
-  save_weights(checkpoints / name / "model.safetensors", model);
+  fs::remove_all(part, failure);
+  fs::create_directories(part, failure);
+  check(!failure, part.string(), ": cannot be made: ", failure.message());
+  try {
+    write_safetensors(part / kWeights, checkpoint.training.weights);
+    write_safetensors(part / kState, checkpoint.training.state);
+    write_file_atomically(part / kFacts, facts_of(checkpoint).dump(1) + "\n");
+    // One that a run left here which was killed before it could link it.
+    fs::remove_all(folder, failure);
+    fs::rename(part, folder, failure);
+    check(!failure, folder.string(), ": cannot be written: ", failure.message());
+  } catch (...) {
+    fs::remove_all(part, failure);
+    throw;
+  }
+}
 
-  const auto link = checkpoints / "last.part";
-  fs::remove(link, failure);
-  fs::create_directory_symlink(name, link, failure);
-  if (!failure) fs::rename(link, checkpoints / "last", failure);
-  check(!failure, (checkpoints / "last").string(), ": cannot be linked: ", failure.message());
+void link_checkpoint(const fs::path& run, CheckpointLink link, int64_t step) {
+  const auto place = checkpoints_of(run) / name_of(link);
+  auto part = place;
+  part += kPart;
+  std::error_code failure;
+  fs::remove(part, failure);
+  fs::create_directory_symlink(folder_name(step), part, failure);
+  if (!failure) fs::rename(part, place, failure);
+  check(!failure, place.string(), ": cannot be linked: ", failure.message());
+}
+
+void remove_unlinked_checkpoints(const fs::path& run) {
+  const std::set<std::string> kept = {target_of(run, CheckpointLink::last),
+                                      target_of(run, CheckpointLink::best)};
+  std::error_code ignored;
+  std::vector<fs::path> others;
+  for (const auto& entry : fs::directory_iterator(checkpoints_of(run), ignored)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with("step-") && !kept.contains(name)) others.push_back(entry.path());
+  }
+  for (const auto& other : others) fs::remove_all(other, ignored);
+}
+
+std::optional<Checkpoint> last_checkpoint(const fs::path& run) {
+  const auto name = target_of(run, CheckpointLink::last);
+  if (name.empty()) return std::nullopt;
+  const auto folder = checkpoints_of(run) / name;
+  check(fs::exists(folder / kFacts), folder.string(), ": has no ", kFacts,
+        ", so that training cannot go on from it");
+  auto checkpoint = read_facts(folder / kFacts);
+  checkpoint.training.weights = read_tensors(folder / kWeights);
+  checkpoint.training.state = read_tensors(folder / kState);
+  return checkpoint;
 }
 
 fs::path last_weights(const fs::path& run) {
-  const auto weights = run / "checkpoints" / "last" / "model.safetensors";
+  const auto weights = checkpoints_of(run) / "last" / kWeights;
   check(fs::exists(weights), run.string(), ": has no weights yet (no ", weights.string(), ")");
   return weights;
+}
+
+std::optional<double> last_temperature(const fs::path& run) {
+  const auto facts = checkpoints_of(run) / "last" / kFacts;
+  if (!fs::exists(facts)) return std::nullopt;
+  return read_facts(facts).training.temperature;
 }
 
 }  // namespace kelvin

@@ -2,17 +2,42 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
 
-#include "kelvin/model/model.h"
-#include "kelvin/runs/run_folder.h"
+#include "kelvin/train/train.h"
 
 namespace kelvin {
 
-// Writes checkpoints/step-N/ and points the link checkpoints/last at it, in this
-// order: an interruption leaves the previous checkpoint in place.
-void write_checkpoint(const RunFolder& folder, const Model& model, int64_t step);
+// A moment of a run: checkpoints/step-N/ with model.safetensors (the weights to use),
+// training.safetensors (the rest of what training needs to go on) and training.json.
+struct Checkpoint {
+  TrainSnapshot training = {};
+  double seconds = 0;                        // of training so far
+  std::map<std::string, int64_t> sizes = {};  // of the run's growing files, see run_log.h
+  double best_accuracy = -1;                 // of all checkpoints so far
+};
+
+// Writes it aside and moves it to its place: an interruption leaves the earlier ones as they were.
+void write_checkpoint(const std::filesystem::path& run, const Checkpoint& checkpoint);
+
+// The links checkpoints/last and checkpoints/best.
+enum class CheckpointLink { last, best };
+
+// Points the link at the checkpoint of a step, from one moment to the next.
+void link_checkpoint(const std::filesystem::path& run, CheckpointLink link, int64_t step);
+
+// Removes the checkpoints that no link points at.
+void remove_unlinked_checkpoints(const std::filesystem::path& run);
+
+// What checkpoints/last points at; nothing if there is no such link.
+std::optional<Checkpoint> last_checkpoint(const std::filesystem::path& run);
 
 // The weights that checkpoints/last points at.
 std::filesystem::path last_weights(const std::filesystem::path& run);
+
+// The temperature that training had at checkpoints/last; nothing if that is not known.
+std::optional<double> last_temperature(const std::filesystem::path& run);
 
 }  // namespace kelvin

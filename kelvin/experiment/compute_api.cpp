@@ -97,6 +97,11 @@ const ComputeApi kApi = {
            const RunContext& context) {
           translated([&] { run(resolved, output, metadata, context); });
         },
+    .resume =
+        [](const std::filesystem::path& path, const Json& metadata, bool is_inexact,
+           const RunContext& context) {
+          translated([&] { resume(path, metadata, is_inexact, context); });
+        },
     .measure_run =
         [](const std::filesystem::path& path, const std::vector<std::string>& measures,
            const RunContext& context) {

@@ -31,7 +31,10 @@ struct RunContext {
   std::function<void(const Progress&)> report_progress = [](const Progress&) {};
   std::function<double()> seconds = [] { return 0.0; };  // monotonic
   std::function<bool()> should_stop = [] { return false; };
+  std::function<double()> time_of_day = [] { return 0.0; };  // UNIX seconds
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
   std::filesystem::path data_folder = {};  // where datasets lie
+  std::string process_name = "kelvin";     // unlike that of any other process
 };
 
 struct ImageSamples {
@@ -51,6 +54,10 @@ struct ComputeApi {
   // says so in the folder's status, when the context asks for it.
   void (*train)(const Config& resolved, const std::filesystem::path& output,
                 const nlohmann::ordered_json& metadata, const RunContext& context);
+
+  // See run.h.
+  void (*resume)(const std::filesystem::path& run, const nlohmann::ordered_json& metadata,
+                 bool is_inexact, const RunContext& context);
 
   // Measures the weights of a finished run again and adds the readings to its
   // folder; all of the run's own measures when `measures` is empty.

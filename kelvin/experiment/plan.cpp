@@ -59,7 +59,7 @@ Json plan(const Config& resolved, const RunContext& context) {
   if (model->head() == nullptr) return plan;
   const auto initial = initial_logits(*model, part, affordable_samples(*model, shape),
                                       !settings.init.pretrained.empty());
-  plan.update(json_of(initial, settings.train.temperature));
+  plan.update(json_of(initial, settings.train.temperature.first));
   return plan;
 }
 
@@ -74,7 +74,7 @@ Json initial_norms(const Config& config, const std::vector<int64_t>& seeds, int6
     const auto model = prepared_model(settings, part);
     const auto count = samples > 0 ? samples : affordable_samples(*model, shape_for(part));
     auto line =
-        json_of(initial_logits(*model, part, count, is_pretrained), settings.train.temperature);
+        json_of(initial_logits(*model, part, count, is_pretrained), settings.train.temperature.first);
     line["seed"] = seed;
     line["parameters"] = parameter_count(*model);
     norms.push_back(line);

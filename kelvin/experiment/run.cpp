@@ -4,15 +4,20 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/data/fit.h"
-#include "kelvin/experiment/checkpoint.h"
-#include "kelvin/experiment/epoch_metrics.h"
+#include "kelvin/experiment/checkpoints.h"
 #include "kelvin/experiment/measure_model.h"
 #include "kelvin/experiment/prepared_model.h"
 #include "kelvin/experiment/progress_observer.h"
+#include "kelvin/experiment/run_log.h"
 #include "kelvin/experiment/run_settings.h"
+#include "kelvin/experiment/same_arithmetic.h"
+#include "kelvin/experiment/stall_detector.h"
+#include "kelvin/experiment/step_scalars.h"
+#include "kelvin/experiment/trajectory.h"
 #include "kelvin/model/description.h"
 #include "kelvin/model/weights.h"
 #include "kelvin/runs/run_folder.h"
+#include "kelvin/runs/run_lock.h"
 
 namespace kelvin {
 namespace {
@@ -60,11 +65,12 @@ void check_training_splits(const RunSettings& settings, const std::vector<Datase
 }
 
 // Likewise.
-void check_attention(const RunSettings& settings, Model& model, const ModelShape& shape) {
-  for (const auto& name : settings.measure.names) {
+void check_attention(const std::string& key, const std::vector<std::string>& names,
+                     const RunSettings& settings, Model& model, const ModelShape& shape) {
+  for (const auto& name : names) {
     if (!settings.make_measure(name)->needs().attention) continue;
     const auto taps = taps_of_one_image(model, shape, {.layers = false, .attention = true});
-    check(!taps.attention().empty(), "measure.names: '", name, "' needs a model with attention, '",
+    check(!taps.attention().empty(), key, ": '", name, "' needs a model with attention, '",
           settings.model, "' has none");
   }
 }
@@ -76,30 +82,100 @@ Data load_data(const RunSettings& settings, const RunContext& context) {
   return {.own = std::move(own), .foreign = std::move(foreign)};
 }
 
+void check_measures(const RunSettings& settings, Model& model, const Data& data) {
+  const auto shape = shape_for(data.own);
+  check_attention("measure.names", settings.measure.names, settings, model, shape);
+  check_attention("measure.during", settings.measure.during, settings, model, shape);
+  for (const auto& name : settings.measure.during) {
+    const auto needs = settings.make_measure(name)->needs();
+    check(!needs.ood || !needs.train_split, "measure.during: '", name,
+          "' is fitted to the training images of all datasets, which takes too long to be done "
+          "during training");
+  }
+}
+
 void keep(const RunFolder& folder, const Measured& measured) {
   folder.add_readings(measured.readings);
   for (const auto& scores : measured.scores) folder.write_scores(scores);
 }
 
-// The pipeline: data, model, train, representations, measures, result.
-RunStatus execute(const RunSettings& settings, const Data& data, Model& model,
-                  const RunFolder& folder, const RunContext& context) {
+// Everything that watches a training, in the order in which it does.
+class Observers {
+ public:
+  Observers(const RunSettings& settings, const Data& data, const RunFolder& folder,
+            const RunContext& context, int64_t first_step)
+      : log_(folder, context, first_step),
+        trajectory_(data.own, data.foreign, settings, log_, context),
+        scalars_(log_),
+        stalls_(data.own.classes, log_),
+        checkpoints_(folder, settings.checkpoints, log_,
+                     {.seconds = [this] { return trajectory_.seconds(); },
+                      .test_accuracy = [this] { return trajectory_.test_accuracy(); }}),
+        progress_(context) {}
+
+  void start_from(const Checkpoint& checkpoint) {
+    trajectory_.set_seconds_before(checkpoint.seconds);
+    checkpoints_.start_from(checkpoint);
+  }
+
+  // What is saved last must hold what all others wrote.
+  std::vector<TrainObserver*> all() {
+    return {&trajectory_, &scalars_, &stalls_, &checkpoints_, &progress_};
+  }
+
+  const RunLog& log() const { return log_; }
+  const Trajectory& trajectory() const { return trajectory_; }
+
+ private:
+  RunLog log_;
+  Trajectory trajectory_;
+  StepScalars scalars_;
+  StallDetector stalls_;
+  Checkpoints checkpoints_;
+  ProgressObserver progress_;
+};
+
+// The pipeline: data, model, train, representations, measures, result.  From `start` if it is set.
+RunStatus execute(RunSettings settings, const Data& data, Model& model, const RunFolder& folder,
+                  const RunContext& context, const std::optional<Checkpoint>& start) {
   const auto& [dataset, foreign] = data;
-  EpochMetrics metrics(dataset, settings, folder, context);
-  ProgressObserver progress(context);
-  const auto outcome =
-      train(model, dataset, settings.train, {&metrics, &progress}, context.should_stop);
+  const auto device = device_of(settings.device);
+  settings.trained_temperature = last_temperature(settings.train, dataset.train.size());
+  model.to(device);
+  Observers observers(settings, data, folder, context, start ? start->training.step : 0);
+  if (start) observers.start_from(*start);
+  if (settings.train.precision == Precision::bf16 && !multiplies_bfloat16(device.type())) {
+    observers.log().add_note(start ? start->training.step : 0,
+                             "this processor has no bfloat16: its roundings are imitated in "
+                             "float32, which is slower than train.precision=fp32");
+  }
+  const auto outcome = train(model, dataset, settings.train, observers.all(), context.should_stop,
+                             start ? &start->training : nullptr);
   if (outcome == TrainOutcome::stopped) return RunStatus::stopped;
 
-  write_checkpoint(folder, model, total_steps(settings.train, dataset.train.size()));
-  metrics.write_curves();
-  if (const auto growth = metrics.norm_growth()) folder.add_readings({*growth});
+  observers.log().write_curves();
+  if (const auto growth = observers.trajectory().norm_growth()) folder.add_readings({*growth});
+  if (const auto learned = last_temperature(folder.path())) settings.trained_temperature = *learned;
   try {
     keep(folder, measure_model(model, dataset, foreign, settings, context));
   } catch (const MeasuringStopped&) {
     return RunStatus::stopped;
   }
   return RunStatus::finished;
+}
+
+// Runs it, and leaves in the folder how it ended.
+void execute_in(const RunFolder& folder, const RunSettings& settings, const Data& data,
+                Model& model, const RunContext& context, const std::optional<Checkpoint>& start) {
+  try {
+    folder.set_status(execute(settings, data, model, folder, context, start));
+  } catch (...) {
+    try {
+      folder.set_status(RunStatus::failed);
+    } catch (const Error&) {  // a full disk: the first error is the one to tell
+    }
+    throw;
+  }
 }
 
 }  // namespace
@@ -111,14 +187,29 @@ void run(const Config& config, const std::filesystem::path& output,
   const auto data = load_data(settings, context);
   check_trainable(settings, data.own);
   const auto model = prepared_model(settings, data.own);
-  check_attention(settings, *model, shape_for(data.own));
+  check_measures(settings, *model, data);
   const auto folder = RunFolder::create(output, settings.resolved, metadata);
-  try {
-    folder.set_status(execute(settings, data, *model, folder, context));
-  } catch (...) {
-    folder.set_status(RunStatus::failed);
-    throw;
-  }
+  const auto lock = RunLock::take(output);
+  execute_in(folder, settings, data, *model, context, std::nullopt);
+}
+
+void resume(const std::filesystem::path& path, const nlohmann::ordered_json& metadata,
+            bool is_inexact, const RunContext& context) {
+  const auto folder = RunFolder::open(path);
+  const auto lock = RunLock::take(path);
+  const auto before = load_run(path);
+  check(before.status != RunStatus::finished, path.string(), ": is finished; nothing to resume");
+  if (!is_inexact) check_same_arithmetic(path.string(), before.metadata, metadata);
+  const auto settings = RunSettings::from(before.config);
+  const auto data = load_data(settings, context);
+  check_trainable(settings, data.own);
+  const auto start = last_checkpoint(path);
+  const auto model =
+      start ? settings.build_model(shape_for(data.own)) : prepared_model(settings, data.own);
+  RunLog::cut_back(path, start ? start->sizes : std::map<std::string, int64_t>());
+  folder.add_resumption(metadata, start ? start->training.step : 0);
+  folder.set_status(RunStatus::running);
+  execute_in(folder, settings, data, *model, context, start);
 }
 
 Readings measure_run(const std::filesystem::path& path, const std::vector<std::string>& measures,
@@ -132,6 +223,9 @@ Readings measure_run(const std::filesystem::path& path, const std::vector<std::s
   const auto [dataset, foreign] = load_data(settings, context);
   const auto model = settings.build_model(shape_for(dataset));
   load_weights(last_weights(path), *model);
+  model->to(device_of(settings.device));
+  settings.trained_temperature =
+      last_temperature(path).value_or(last_temperature(settings.train, dataset.train.size()));
   const auto measured = measure_model(*model, dataset, foreign, settings, context);
   keep(folder, measured);
   return measured.readings;

@@ -97,31 +97,13 @@ void read_data(const Config& config, RunSettings& run) {
   finish(run.resolved, settings);
 }
 
-void read_train(const Config& config, RunSettings& run) {
+void read_training(const Config& config, RunSettings& run) {
   auto settings = config.section("train");
-  auto& train = run.train;
-  std::string schedule = "cosine";
-  settings.read("temperature", train.temperature);
-  settings.read("epochs", train.epochs);
-  settings.read("batch_size", train.batch_size);
-  settings.read("lr", train.rate);
-  settings.read("schedule", schedule);
-  settings.read("warmup_epochs", train.warmup_epochs);
-  settings.read("momentum", train.momentum);
-  settings.read("nesterov", train.nesterov);
-  settings.read("weight_decay", train.weight_decay);
-  train.schedule = schedule_of(schedule);
-  train.seed = static_cast<uint64_t>(run.seed);
-  check_above_zero("train.temperature", train.temperature);
-  check(train.epochs >= 1, "train.epochs: must be at least 1, got ", train.epochs);
-  // Batch normalisation has no variance to divide by in a batch of one.
-  check(train.batch_size >= 2, "train.batch_size: must be at least 2, got ", train.batch_size);
-  check_above_zero("train.lr", train.rate);
-  check_not_negative("train.warmup_epochs", train.warmup_epochs);
-  check(train.momentum >= 0 && train.momentum < 1, "train.momentum: must be in [0, 1), got ",
-        train.momentum);
-  check(!train.nesterov || train.momentum > 0, "train.nesterov: needs a momentum above 0");
-  check_not_negative("train.weight_decay", train.weight_decay);
+  const auto augmentation = run.train.augmentation;  // of the section "data"
+  run.train = read_train(settings, static_cast<uint64_t>(run.seed));
+  run.train.augmentation = augmentation;
+  run.checkpoints = read_checkpoints(settings);
+  run.trained_temperature = end_of(run.train);
   finish(run.resolved, settings);
 }
 
@@ -131,8 +113,15 @@ void read_measure(const Config& config, RunSettings& run) {
   settings.read("detectors", run.measure.detectors);
   settings.read("train_samples", run.measure.train_samples);
   settings.read("epoch_samples", run.measure.epoch_samples);
+  settings.read("during", run.measure.during);
+  settings.read("steps_per_decade", run.measure.steps_per_decade);
+  settings.read("temperature", run.measure.temperature);
   for (const auto& name : run.measure.names) measures().find(name);
+  for (const auto& name : run.measure.during) measures().find(name);
   for (const auto& name : run.measure.detectors) detectors().find(name);
+  check(run.measure.steps_per_decade >= 0 && run.measure.steps_per_decade <= 1000,
+        "measure.steps_per_decade: must be from 0 to 1000, got ", run.measure.steps_per_decade);
+  check_not_negative("measure.temperature", run.measure.temperature);
   check(run.measure.train_samples >= 2, "measure.train_samples: must be at least 2, got ",
         run.measure.train_samples);
   check(run.measure.epoch_samples >= 2, "measure.epoch_samples: must be at least 2, got ",
@@ -156,6 +145,13 @@ std::vector<std::string> read_each_measure(const Config& config, RunSettings& ru
     finish(run.resolved, settings);
   }
   return sections;
+}
+
+// With how many training images the schedules count is known only once they are there, but where
+// they end is nearly the same for any.
+double end_of(const TrainOptions& train) {
+  constexpr int64_t kManySamples = 1'000'000;
+  return last_temperature(train, kManySamples);
 }
 
 ModelShape model_shape(const ImageShape& image, int64_t classes) {
@@ -214,6 +210,18 @@ ModelShape shape_for(const Dataset& dataset) {
   return model_shape(dataset.shown_shape(), dataset.classes);
 }
 
+torch::Device device_of(const std::string& name) {
+  const bool is_cpu = name == "cpu";
+  const bool is_cuda = name == "cuda" || name.starts_with("cuda:");
+  const auto digits = name.size() > 5 ? name.substr(5) : "";
+  check(is_cpu || (is_cuda && digits.size() <= 2 &&
+                   digits.find_first_not_of("0123456789") == std::string::npos),
+        "device: must be cpu, cuda or cuda:N, got '", name, "'");
+  check(is_cpu || torch::cuda::is_available(), "device: this machine or this LibTorch has no ",
+        name);
+  return torch::Device(name);
+}
+
 void check_trainable(const RunSettings& settings, const Dataset& dataset) {
   check(dataset.train.size() > 0, "dataset '", dataset.name, "' has no training images");
   check(dataset.train.files || settings.train.augmentation != Augmentation::resized_crop_flip,
@@ -225,10 +233,12 @@ RunSettings RunSettings::from(const Config& config) {
   RunSettings run;
   auto top = config.section("");
   top.read("seed", run.seed);
+  top.read("device", run.device);
   finish(run.resolved, top);
   check(run.seed >= 0, "seed: must not be below 0, got ", run.seed);
+  device_of(run.device);
   read_data(config, run);
-  read_train(config, run);
+  read_training(config, run);
   read_measure(config, run);
   std::vector<std::string> sections = {"data", "model", "init", "train", "measure"};
   for (const auto& section : read_each_measure(config, run)) sections.push_back(section);
@@ -248,8 +258,13 @@ std::shared_ptr<Model> RunSettings::build_model(const ModelShape& shape) const {
 }
 
 std::unique_ptr<Measure> RunSettings::make_measure(const std::string& name) const {
+  return make_measure(name, context());
+}
+
+std::unique_ptr<Measure> RunSettings::make_measure(const std::string& name,
+                                                   const MeasureContext& of) const {
   auto settings = resolved.section("measure." + name);
-  return measures().find(name).make(context(), settings);
+  return measures().find(name).make(of, settings);
 }
 
 std::unique_ptr<Detector> RunSettings::make_detector(const std::string& name) const {
@@ -258,7 +273,8 @@ std::unique_ptr<Detector> RunSettings::make_detector(const std::string& name) co
 }
 
 MeasureContext RunSettings::context() const {
-  return {.temperature = train.temperature, .seed = static_cast<uint64_t>(seed)};
+  return {.temperature = measure.temperature > 0 ? measure.temperature : trained_temperature,
+          .seed = static_cast<uint64_t>(seed)};
 }
 
 }  // namespace kelvin

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/train_settings.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/measure.h"
 #include "kelvin/model/initialisation.h"
 #include "kelvin/model/model.h"
 #include "kelvin/runs/config.h"
-#include "kelvin/train/train.h"
 
 namespace kelvin {
 
@@ -20,6 +20,9 @@ struct MeasureSettings {
   std::vector<std::string> detectors = {"neco"};  // used when there are foreign datasets
   int64_t train_samples = 4000;  // of the training split, for probes, detectors, accuracy
   int64_t epoch_samples = 1000;  // of each split, for the metrics after every epoch
+  std::vector<std::string> during = {};  // measured along with the metrics
+  int64_t steps_per_decade = 0;  // metrics also at so many steps from 1 to 10, 10 to 100, ...
+  double temperature = 0;        // of the softmax that is measured; 0: as in training at its end
 };
 
 // What the network starts from.
@@ -29,6 +32,9 @@ struct StartSettings {
   bool reset_head = false;        // pretrained weights but for the head
   double target_logits_norm = 0;  // per sample, see initial_logits.h; 0: as it comes
 };
+
+// An Error if there is no such device here.
+torch::Device device_of(const std::string& name);
 
 // What a model for this dataset takes and gives.
 ModelShape shape_for(const Dataset& dataset);
@@ -41,6 +47,7 @@ void check_trainable(const RunSettings& settings, const Dataset& dataset);
 // The whole description of a run.  Made from a config; everything is checked, nothing is unset.
 struct RunSettings {
   int64_t seed = 0;
+  std::string device = "cpu";
   std::string dataset = "glyphs100";
   std::vector<std::string> ood;
   std::vector<std::string> ood_classes;  // as DatasetRequest::classes, for each of them
@@ -48,6 +55,8 @@ struct RunSettings {
   std::string model = "resnet10";
   StartSettings init;
   TrainOptions train;
+  CheckpointSettings checkpoints;
+  double trained_temperature = 1;  // at the end of training; a learned one starts from it
   MeasureSettings measure;
   Config resolved;  // every key that exists, with its value
 
@@ -56,6 +65,7 @@ struct RunSettings {
   // Fresh weights, drawn from the run's seed; see prepared_model.h for what training starts from.
   std::shared_ptr<Model> build_model(const ModelShape& shape) const;
   std::unique_ptr<Measure> make_measure(const std::string& name) const;
+  std::unique_ptr<Measure> make_measure(const std::string& name, const MeasureContext& of) const;
   std::unique_ptr<Detector> make_detector(const std::string& name) const;
   MeasureContext context() const;
 };

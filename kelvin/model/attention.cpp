@@ -38,10 +38,10 @@ Attention::Attention(const AttentionOptions& options)
 
 torch::Tensor Attention::forward(const torch::Tensor& tokens, const torch::Tensor& residual,
                                  const std::string& name, Taps* taps) {
-  const auto qkv = qkv_(tokens);
+  const auto qkv = product_of(qkv_, tokens);
   if (taps) taps->record(tap_of(name + ".qkv", qkv_, tokens, qkv, qkv));
   const auto mixed = mixed_values(qkv, name, taps);
-  const auto product = projection_(mixed);
+  const auto product = product_of(projection_, mixed);
   auto output = residual + dropout_(product);
   if (taps) taps->record(tap_of(name + ".proj", projection_, mixed, product, output));
   return output;
@@ -57,13 +57,13 @@ torch::Tensor Attention::mixed_values(const torch::Tensor& qkv, const std::strin
       qkv.view({samples, tokens, 3, options_.heads, head_width}).permute({2, 0, 3, 1, 4});
   // Queries are divided instead of logits: they are fewer numbers.
   const double divisor = std::sqrt(static_cast<double>(head_width)) * options_.temperature;
-  const auto logits = torch::matmul(parts[0] / divisor, parts[1].transpose(-2, -1));
+  const auto logits = product_of(parts[0] / divisor, parts[1].transpose(-2, -1));
   const auto shares = options_.map(logits);
   if (taps) {
     taps->record({.name = name, .logits = logits, .shares = shares, .head_width = head_width},
                  2 * logits.numel() * head_width);
   }
-  return torch::matmul(shares, parts[2]).transpose(1, 2).reshape({samples, tokens, options_.width});
+  return product_of(shares, parts[2]).transpose(1, 2).reshape({samples, tokens, options_.width});
 }
 
 }  // namespace kelvin

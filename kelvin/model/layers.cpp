@@ -3,8 +3,17 @@
 #include <torch/torch.h>
 
 #include "kelvin/core/check.h"
+#include "kelvin/model/precision.h"
 
 namespace kelvin {
+namespace {
+
+// Everything here pads by a number, the same on all sides; other paddings would throw.
+const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
+  return c10::get<torch::ExpandingArray<2>>(layer->options.padding());
+}
+
+}  // namespace
 
 torch::nn::Conv2d same_convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride,
                                    bool has_bias) {
@@ -29,10 +38,26 @@ void check_dropout(const Settings& settings, double dropout) {
         dropout);
 }
 
+torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& input) {
+  if (!rounds_products()) return layer->forward(input);
+  return in_precision(torch::conv2d(in_precision(input), in_precision(layer->weight),
+                                    in_precision(layer->bias), layer->options.stride(),
+                                    padding_of(layer), layer->options.dilation(),
+                                    layer->options.groups()));
+}
+
+torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input) {
+  if (!rounds_products()) return layer->forward(input);
+  return in_precision(torch::linear(in_precision(input), in_precision(layer->weight),
+                                    in_precision(layer->bias)));
+}
+
+torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right) {
+  return in_precision(torch::matmul(in_precision(left), in_precision(right)));
+}
+
 Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
            const torch::Tensor& product, const torch::Tensor& output) {
-  // Everything here pads by a number, the same on all sides; other paddings would throw.
-  const auto& padding = c10::get<torch::ExpandingArray<2>>(layer->options.padding());
   return {.name = name,
           .weight = layer->weight,
           .bias = layer->bias,
@@ -40,7 +65,7 @@ Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch:
           .product = product,
           .output = output,
           .stride = layer->options.stride()->at(0),
-          .padding = padding->at(0)};
+          .padding = padding_of(layer)->at(0)};
 }
 
 Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,

@@ -22,6 +22,11 @@ bool read_is_for_imagenet(Settings& settings, const std::string& key, const Mode
 // An Error unless `dropout`, the setting of that name, is a share of units that may be left out.
 void check_dropout(const Settings& settings, double dropout);
 
+// What a layer itself makes of its input, in the precision of the moment (see precision.h).
+torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& input);
+torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input);
+torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right);
+
 // What a layer did: `product` is what it made of `input`, `output` what became of that.
 Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
            const torch::Tensor& product, const torch::Tensor& output);

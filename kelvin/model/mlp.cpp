@@ -37,7 +37,7 @@ class Mlp : public Model {
     auto activations = images.flatten(1);
     for (size_t i = 0; i < hidden_.size(); ++i) {
       const auto input = activations;
-      const auto product = hidden_[i](input);
+      const auto product = product_of(hidden_[i], input);
       activations = torch::relu(product);
       if (taps) taps->record(tap_of(name_of(i), hidden_[i], input, product, activations));
       activations = dropout_(activations);

@@ -21,7 +21,7 @@ void ResidualBlock::register_shortcut() {
 
 torch::Tensor ResidualBlock::shortcut(const torch::Tensor& input, Taps* taps) {
   if (!projection_.is_empty()) {
-    const auto projected = projection_(input);
+    const auto projected = product_of(projection_, input);
     if (taps) taps->count_macs(projection_->weight, projected);
     return projection_bn_(projected);
   }
@@ -45,9 +45,9 @@ BasicBlock::BasicBlock(const BlockShape& shape)
 }
 
 torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
-  const auto first = conv1_(input);
+  const auto first = product_of(conv1_, input);
   const auto hidden = torch::relu(bn1_(first));
-  const auto second = conv2_(hidden);
+  const auto second = product_of(conv2_, hidden);
   auto output = torch::relu(bn2_(second) + shortcut(input, taps));
   if (taps) {
     taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
@@ -72,11 +72,11 @@ Bottleneck::Bottleneck(const BlockShape& shape)
 }
 
 torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
-  const auto first = conv1_(input);
+  const auto first = product_of(conv1_, input);
   const auto narrow = torch::relu(bn1_(first));
-  const auto second = conv2_(narrow);
+  const auto second = product_of(conv2_, narrow);
   const auto spatial = torch::relu(bn2_(second));
-  const auto third = conv3_(spatial);
+  const auto third = product_of(conv3_, spatial);
   auto output = torch::relu(bn3_(third) + shortcut(input, taps));
   if (taps) {
     taps->record(tap_of(name + ".conv1", conv1_, input, first, narrow));

@@ -56,7 +56,7 @@ class Vgg : public Model {
     auto activations = images;
     for (auto& layer : layers_) {
       const auto input = activations;
-      const auto product = layer.convolution(input);
+      const auto product = product_of(layer.convolution, input);
       activations = torch::relu(layer.norm.is_empty() ? product : layer.norm(product));
       if (taps) taps->record(tap_of(layer.name, layer.convolution, input, product, activations));
       if (layer.is_last_of_stage) activations = torch::max_pool2d(activations, 2, 2);
@@ -103,9 +103,9 @@ class Vgg : public Model {
     return inputs;
   }
 
-  torch::Tensor hidden(Linear& layer, const std::string& name, const torch::Tensor& input,
+  torch::Tensor hidden(const Linear& layer, const std::string& name, const torch::Tensor& input,
                        Taps* taps) {
-    const auto product = layer(input);
+    const auto product = product_of(layer, input);
     const auto output = torch::relu(product);
     if (taps) taps->record(tap_of(name, layer, input, product, output));
     return dropout_(output);

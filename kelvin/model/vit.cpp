@@ -64,11 +64,11 @@ class TransformerBlock : public torch::nn::Module {
  private:
   torch::Tensor add_mlp(const torch::Tensor& tokens, const std::string& name, Taps* taps) {
     const auto input = norm2_(tokens);
-    const auto first = widen_(input);
+    const auto first = product_of(widen_, input);
     const auto hidden = torch::gelu(first);
     if (taps) taps->record(tap_of(name + ".fc1", widen_, input, first, hidden));
     const auto kept = dropout_(hidden);
-    const auto second = narrow_(kept);
+    const auto second = product_of(narrow_, kept);
     auto output = tokens + dropout_(second);
     if (taps) taps->record(tap_of(name + ".fc2", narrow_, kept, second, output));
     return output;
@@ -125,7 +125,7 @@ class Vit : public Model {
 
   // The class token, then the patches row by row, each with its position: [samples, tokens, width].
   torch::Tensor embedded(const torch::Tensor& images, Taps* taps) {
-    const auto maps = projection_(images);
+    const auto maps = product_of(projection_, images);
     const auto patches = maps.flatten(2).transpose(1, 2);
     auto tokens = torch::cat({class_token_.expand({images.size(0), -1, -1}), patches}, 1);
     tokens = tokens + positions_;

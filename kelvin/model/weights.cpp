@@ -15,13 +15,6 @@
 namespace kelvin {
 namespace {
 
-NamedTensors tensors_of(const Model& model) {
-  NamedTensors tensors;
-  for (const auto& item : model.named_parameters()) tensors[item.key()] = item.value();
-  for (const auto& item : model.named_buffers()) tensors[item.key()] = item.value();
-  return tensors;
-}
-
 std::set<std::string> names_of(const NamedTensors& tensors) {
   std::set<std::string> names;
   for (const auto& [name, tensor] : tensors) names.insert(name);
@@ -97,15 +90,34 @@ void check_names(const std::set<std::string>& ours, const std::set<std::string>&
 
 }  // namespace
 
+NamedTensors weights_of(const Model& model) {
+  NamedTensors tensors;
+  for (const auto& item : model.named_parameters()) tensors[item.key()] = item.value();
+  for (const auto& item : model.named_buffers()) tensors[item.key()] = item.value();
+  return tensors;
+}
+
+void copy_weights(const NamedTensors& from, NamedTensors& to, const std::string& where) {
+  torch::NoGradGuard no_grad;
+  check(names_of(from) == names_of(to), where, ": has other tensors than it must have");
+  for (const auto& [name, tensor] : from) {
+    const auto& wanted = to.at(name);
+    check(tensor.sizes() == wanted.sizes() && tensor.scalar_type() == wanted.scalar_type(), where,
+          ": '", name, "' must be ", wanted.scalar_type(), " of ", wanted.sizes(), ", is ",
+          tensor.scalar_type(), " of ", tensor.sizes());
+  }
+  for (const auto& [name, tensor] : from) to.at(name).copy_(tensor);
+}
+
 void save_weights(const std::filesystem::path& path, const Model& model) {
-  write_safetensors(path, tensors_of(model));
+  write_safetensors(path, weights_of(model));
 }
 
 void load_weights(const std::filesystem::path& path, Model& model, const LoadOptions& options) {
   torch::NoGradGuard no_grad;
   const auto where = path.string();
   const auto stored = read_tensors(path);
-  const auto wanted = tensors_of(model);
+  const auto wanted = weights_of(model);
   const auto head = model.head() == nullptr ? std::set<std::string>() : head_names(model, wanted);
   std::set<std::string> may_lack;
   for (const auto& [name, tensor] : wanted) {

@@ -1,10 +1,18 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
+#include "kelvin/math/named_tensors.h"
 #include "kelvin/model/model.h"
 
 namespace kelvin {
+
+// Parameters and buffers by their names: the model's own tensors, not copies.
+NamedTensors weights_of(const Model& model);
+
+// Copies tensors of the same names, shapes and types; anything else is an Error that `where` opens.
+void copy_weights(const NamedTensors& from, NamedTensors& to, const std::string& where);
 
 // Parameters and buffers by their names, as safetensors.
 void save_weights(const std::filesystem::path& path, const Model& model);

@@ -29,15 +29,20 @@ std::vector<int64_t> all_of(const Images& images) {
   return indices;
 }
 
+// Measures work there, wherever the network does.
+torch::Tensor on_cpu(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.cpu() : tensor;
+}
+
 std::vector<LayerRecord> layer_records(const Taps& taps) {
   std::vector<LayerRecord> records;
   for (const auto& tap : taps.layers()) {
     records.push_back({.name = tap.name,
-                       .weight = tap.weight,
-                       .bias = tap.bias,
-                       .input = tap.input,
-                       .product = tap.product,
-                       .output = tap.output,
+                       .weight = tap.weight.cpu(),
+                       .bias = on_cpu(tap.bias),
+                       .input = tap.input.cpu(),
+                       .product = tap.product.cpu(),
+                       .output = tap.output.cpu(),
                        .stride = tap.stride,
                        .padding = tap.padding});
   }
@@ -47,22 +52,23 @@ std::vector<LayerRecord> layer_records(const Taps& taps) {
 Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
                  const ExtractOptions& options) {
   Taps taps({.layers = options.with_layers, .attention = options.with_attention});
+  const auto device = model.parameters().front().device();
   Record record{.split = options.split,
                 .ood = options.is_ood ? dataset.name : "",
                 .classes = dataset.classes,
-                .logits = model.forward(batch.images, &taps),
+                .logits = model.forward(batch.images.to(device), &taps).cpu(),
                 .labels = batch.labels};
   const auto& classifier = taps.layers().back();
-  record.features = classifier.input;
+  record.features = classifier.input.cpu();
   if (classifier.product.is_same(classifier.output)) {
-    record.weight = classifier.weight;
-    record.bias = classifier.bias;
+    record.weight = classifier.weight.cpu();
+    record.bias = on_cpu(classifier.bias);
   }
   if (options.with_layers) record.layers = layer_records(taps);
   for (const auto& tap : taps.attention()) {
     record.attention.push_back({.name = tap.name,
-                                .logits = tap.logits,
-                                .shares = tap.shares,
+                                .logits = tap.logits.cpu(),
+                                .shares = tap.shares.cpu(),
                                 .head_width = tap.head_width});
   }
   return record;

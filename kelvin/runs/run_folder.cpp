@@ -144,6 +144,14 @@ void RunFolder::append_metrics(const Json& line) const {
   append_line(path_ / "metrics.jsonl", line.dump());
 }
 
+void RunFolder::add_resumption(const Json& metadata, int64_t step) const {
+  auto whole = load_run(path_).metadata;
+  Json entry = {{"step", step}};
+  entry.update(metadata.is_null() ? Json::object() : metadata);
+  whole["resumed"].push_back(entry);
+  write_file_atomically(path_ / "metadata.json", whole.dump(1) + "\n");
+}
+
 void RunFolder::add_readings(const Readings& readings) const { merge_readings(path_, readings); }
 
 void RunFolder::write_scores(const Scores& scores) const {

@@ -33,6 +33,8 @@ class RunFolder {
 
   // One flat object: what was observed at a step.
   void append_metrics(const nlohmann::ordered_json& line) const;
+  // Adds to the metadata's list "resumed" who goes on with the run, and from which step.
+  void add_resumption(const nlohmann::ordered_json& metadata, int64_t step) const;
   void add_readings(const Readings& readings) const;
   void write_scores(const Scores& scores) const;
   void set_status(RunStatus status) const;

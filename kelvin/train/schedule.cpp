@@ -1,26 +1,62 @@
 #include "kelvin/train/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "kelvin/core/check.h"
 
 namespace kelvin {
+namespace {
+
+// From `begin` to `end` along half a cosine; `share` runs from 0 to 1.
+double along_cosine(double begin, double end, double share) {
+  return end + (begin - end) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+}
+
+double after_milestones(const RateOptions& options, int64_t step) {
+  double rate = options.rate;
+  for (const auto milestone : options.milestones) {
+    if (step >= milestone) rate *= options.decay;
+  }
+  return rate;
+}
+
+double one_cycle(const RateOptions& options, int64_t step) {
+  constexpr double kFirstDivisor = 25;
+  constexpr double kLastDivisor = 1e4;  // of the first rate
+  const auto last = static_cast<double>(options.total_steps - 1);
+  const double first_rate = options.rate / kFirstDivisor;
+  const double peak = options.rising_share * static_cast<double>(options.total_steps) - 1;
+  const auto now = static_cast<double>(step);
+  if (now <= peak) {
+    return along_cosine(first_rate, options.rate, peak > 0 ? now / peak : 1);
+  }
+  const double begin = std::max(peak, 0.0);
+  const double share = last > begin ? (now - begin) / (last - begin) : 1;
+  return along_cosine(options.rate, first_rate / kLastDivisor, share);
+}
+
+}  // namespace
 
 Schedule schedule_of(const std::string& name) {
   if (name == "constant") return Schedule::constant;
   if (name == "cosine") return Schedule::cosine;
-  check(false, "train.schedule: must be constant or cosine, got '", name, "'");
+  if (name == "step") return Schedule::step;
+  if (name == "one-cycle") return Schedule::one_cycle;
+  check(false, "train.schedule: must be constant, cosine, step or one-cycle, got '", name, "'");
   return Schedule::constant;
 }
 
 double learning_rate(const RateOptions& options, int64_t step) {
   check(step >= 0 && step < options.total_steps, "learning_rate: step must be in [0, ",
         options.total_steps, "), got ", step);
+  if (options.schedule == Schedule::one_cycle) return one_cycle(options, step);
   if (step < options.warmup_steps) {
     return options.rate * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
   }
   if (options.schedule == Schedule::constant) return options.rate;
+  if (options.schedule == Schedule::step) return after_milestones(options, step);
   const auto done = static_cast<double>(step - options.warmup_steps);
   const auto total = static_cast<double>(options.total_steps - options.warmup_steps);
   return options.rate * 0.5 * (1 + std::cos(std::numbers::pi * done / total));

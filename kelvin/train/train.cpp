@@ -1,31 +1,34 @@
 #include "kelvin/train/train.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batch_stream.h"
 #include "kelvin/math/softmax.h"
-#include "kelvin/train/loss.h"
+#include "kelvin/model/weights.h"
 
 namespace kelvin {
 namespace {
 
+constexpr auto kGenerator = "generator";
+constexpr auto kLogTemperature = "log_temperature";
+constexpr auto kAverageSteps = "average_steps";
+constexpr auto kOptimizer = "optimizer/";
+constexpr auto kWeights = "weights/";  // those that are trained, where their average is used
+
 void check_options(const TrainOptions& options) {
-  check_temperature("train", options.temperature);
+  check_temperature("train", options.temperature.first);
   check(options.epochs >= 1, "train: epochs must be at least 1, got ", options.epochs);
   check(options.batch_size >= 1, "train: batch_size must be at least 1, got ", options.batch_size);
   check(std::isfinite(options.rate) && options.rate > 0, "train: lr must be above 0, got ",
         options.rate);
-}
-
-void set_rate(torch::optim::SGD& optimizer, double rate) {
-  for (auto& group : optimizer.param_groups()) {
-    static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
-  }
 }
 
 // Convolutions run faster when weights and maps are stored channels-last.
@@ -42,68 +45,257 @@ int64_t steps_per_epoch(const TrainOptions& options, int64_t samples) {
   return (samples + options.batch_size - 1) / options.batch_size;
 }
 
+RateOptions rate_options(const TrainOptions& options, int64_t samples) {
+  const auto epoch = static_cast<double>(steps_per_epoch(options, samples));
+  RateOptions rate{.rate = options.rate,
+                   .schedule = options.schedule,
+                   .warmup_steps = std::llround(options.warmup_epochs * epoch),
+                   .total_steps = total_steps(options, samples),
+                   .decay = options.decay_rate};
+  for (const double milestone : options.milestones) {
+    rate.milestones.push_back(std::llround(milestone * epoch));
+  }
+  return rate;
+}
+
+double rate_factor(RateScaling scaling, double temperature) {
+  if (scaling == RateScaling::linear) return temperature;
+  return scaling == RateScaling::sqrt ? std::sqrt(temperature) : 1;
+}
+
+NamedTensors with_prefix(const std::string& prefix, const NamedTensors& tensors) {
+  NamedTensors prefixed;
+  for (const auto& [name, tensor] : tensors) prefixed[prefix + name] = tensor;
+  return prefixed;
+}
+
+NamedTensors without_prefix(const std::string& prefix, const NamedTensors& tensors) {
+  NamedTensors own;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix)) own[name.substr(prefix.size())] = tensor;
+  }
+  return own;
+}
+
+const torch::Tensor& required(const NamedTensors& state, const std::string& name) {
+  const auto found = state.find(name);
+  check(found != state.end(), "train: the state to go on from has no '", name, "'");
+  return found->second;
+}
+
+Loss default_loss() {
+  Settings settings("train", {});
+  return losses().find("cross_entropy").make(settings);
+}
+
+// One training from beginning, or snapshot, to end.
+class Training {
+ public:
+  Training(Model& model, const Dataset& dataset, const TrainOptions& options,
+           const std::vector<TrainObserver*>& observers)
+      : model_(model),
+        dataset_(dataset),
+        options_(options),
+        observers_(observers),
+        samples_(dataset.train.size()),
+        rate_(rate_options(options, samples_)),
+        loss_(options.loss ? options.loss : default_loss()),
+        device_(model.parameters().front().device()),
+        state_{.model = model,
+               .options = options,
+               .total_steps = rate_.total_steps,
+               .steps_per_epoch = steps_per_epoch(options, samples_)} {
+    check(samples_ > 0, "train: dataset '", dataset.name, "' has no training images");
+    check_temperatures(options.temperature, rate_.total_steps, state_.steps_per_epoch);
+    use_channels_last(model);
+    if (options.temperature.schedule == TemperatureSchedule::learned) {
+      log_temperature_ = torch::tensor(std::log(options.temperature.first), torch::kFloat64)
+                             .to(device_)
+                             .set_requires_grad(true);
+    }
+    optimizer_.emplace(model, options.optimizer, log_temperature_);
+    if (options.average_decay > 0) average_.emplace(model, options.average_decay);
+    state_.average = average_ ? &*average_ : nullptr;
+    state_.temperature = temperature_of_step(0);
+    state_.snapshot = [this] { return snapshot(); };
+  }
+
+  void restore(const TrainSnapshot& start) {
+    auto own = weights_of(model_);
+    if (average_) {
+      average_->restore(start.weights, required(start.state, kAverageSteps).item<int64_t>());
+      copy_weights(without_prefix(kWeights, start.state), own, "train: the weights to go on from");
+    } else {
+      copy_weights(start.weights, own, "train: the weights to go on from");
+    }
+    optimizer_->restore(without_prefix(kOptimizer, start.state));
+    if (log_temperature_.defined()) {
+      torch::NoGradGuard no_grad;
+      log_temperature_.copy_(required(start.state, kLogTemperature));
+    }
+    at::detail::getDefaultCPUGenerator().set_state(required(start.state, kGenerator));
+    state_.epoch = start.epoch;
+    state_.step = start.step;
+    state_.images = start.images;
+    state_.temperature = start.temperature;
+    epoch_steps_ = start.epoch_steps;
+    sums_ = start.sums;
+  }
+
+  TrainOutcome run(const std::function<bool()>& should_stop) {
+    const BatchMaker batches(dataset_,
+                             {.augmentation = options_.augmentation,
+                              .seed = named_seed(options_.seed, "augment"),
+                              .on_all_cores = false});  // the others train the network meanwhile
+    const uint64_t order_seed = named_seed(options_.seed, "order");
+    model_.train();
+    for (auto* observer : observers_) observer->before_training(state_);
+    while (state_.epoch < options_.epochs) {
+      auto order = epoch_order(order_seed, state_.epoch, samples_);
+      const auto done = std::min(epoch_steps_ * options_.batch_size, samples_);
+      order.erase(order.begin(), order.begin() + done);
+      BatchStream stream(batches, dataset_.train, std::move(order), options_.batch_size,
+                         state_.epoch);
+      while (auto batch = stream.next()) {
+        step(*batch);
+        for (auto* observer : observers_) observer->after_step(state_);
+        if (should_stop()) return stopped();
+      }
+      finish_epoch();
+    }
+    if (average_) average_->exchange();
+    return TrainOutcome::finished;
+  }
+
+ private:
+  double temperature_of_step(int64_t step) const {
+    if (log_temperature_.defined()) return std::exp(log_temperature_.item<double>());
+    return temperature_at(options_.temperature, step, state_.total_steps, state_.steps_per_epoch);
+  }
+
+  torch::Tensor temperature_tensor() const {
+    if (log_temperature_.defined()) return log_temperature_.exp();
+    return torch::tensor(state_.temperature, torch::kFloat64);
+  }
+
+  torch::Tensor logits_of(const Batch& batch) const {
+    const PrecisionScope precision(options_.precision, device_.type());
+    const auto type = model_.parameters().front().scalar_type();
+    const auto logits = model_.forward(batch.images.to(device_, type));
+    return logits.to(type);
+  }
+
+  void step(const Batch& batch) {
+    state_.temperature = temperature_of_step(state_.step);
+    state_.rate = learning_rate(rate_, state_.step) *
+                  rate_factor(options_.rate_scaling, state_.temperature);
+    optimizer_->zero_gradients();
+    const auto labels = batch.labels.to(device_);
+    const auto values = loss_(logits_of(batch), labels, temperature_tensor());
+    const auto loss = values.loss.item<double>();
+    check(std::isfinite(loss), "train: the loss became ", loss, " at step ", state_.step,
+          " (T = ", state_.temperature, ", lr = ", state_.rate,
+          "); try a smaller lr or a longer warm-up");
+    values.loss.backward();
+    optimizer_->step(state_.rate);
+    if (average_) average_->update();
+    ++state_.step;
+    ++epoch_steps_;
+    count(values, labels, loss);
+  }
+
+  void count(const LossValues& values, const torch::Tensor& labels, double loss) {
+    const auto images = labels.size(0);
+    const auto count = static_cast<double>(images);
+    const auto entropy = values.entropies.sum().item<double>();
+    const auto right = (values.predictions == labels).sum().item<double>();
+    state_.images += images;
+    state_.loss = loss;
+    state_.entropy = entropy / count;
+    state_.accuracy = right / count;
+    sums_.loss += loss * count;
+    sums_.entropy += entropy;
+    sums_.right += right;
+    sums_.samples += images;
+  }
+
+  void finish_epoch() {
+    const auto count = static_cast<double>(sums_.samples);
+    state_.loss = sums_.loss / count;
+    state_.entropy = sums_.entropy / count;
+    state_.accuracy = sums_.right / count;
+    ++state_.epoch;
+    sums_ = {};
+    epoch_steps_ = 0;
+    for (auto* observer : observers_) observer->after_epoch(state_);
+  }
+
+  TrainOutcome stopped() {
+    for (auto* observer : observers_) observer->at_stop(state_);
+    return TrainOutcome::stopped;
+  }
+
+  TrainSnapshot snapshot() const {
+    TrainSnapshot now{.epoch = state_.epoch,
+                      .step = state_.step,
+                      .epoch_steps = epoch_steps_,
+                      .images = state_.images,
+                      .sums = sums_,
+                      .temperature = state_.temperature,
+                      .weights = average_ ? average_->tensors() : weights_of(model_),
+                      .state = with_prefix(kOptimizer, optimizer_->state())};
+    now.state[kGenerator] = at::detail::getDefaultCPUGenerator().get_state();
+    if (log_temperature_.defined()) now.state[kLogTemperature] = log_temperature_;
+    if (average_) {
+      now.state.merge(with_prefix(kWeights, weights_of(model_)));
+      now.state[kAverageSteps] = torch::tensor(average_->steps(), torch::kInt64);
+    }
+    return now;
+  }
+
+  Model& model_;
+  const Dataset& dataset_;
+  const TrainOptions& options_;
+  const std::vector<TrainObserver*>& observers_;
+  const int64_t samples_;
+  const RateOptions rate_;
+  const Loss loss_;
+  const torch::Device device_;
+  torch::Tensor log_temperature_;
+  std::optional<Optimizer> optimizer_;
+  std::optional<WeightAverage> average_;
+  TrainState state_;
+  int64_t epoch_steps_ = 0;
+  EpochSums sums_;
+};
+
 }  // namespace
+
+RateScaling rate_scaling_of(const std::string& name) {
+  if (name == "none") return RateScaling::none;
+  if (name == "linear") return RateScaling::linear;
+  if (name == "sqrt") return RateScaling::sqrt;
+  check(false, "train.lr_scale_with_t: must be none, linear or sqrt, got '", name, "'");
+  return RateScaling::none;
+}
 
 int64_t total_steps(const TrainOptions& options, int64_t samples) {
   return options.epochs * steps_per_epoch(options, samples);
 }
 
+double last_temperature(const TrainOptions& options, int64_t samples) {
+  const auto total = total_steps(options, samples);
+  return temperature_at(options.temperature, std::max<int64_t>(total - 1, 0), total,
+                        std::max<int64_t>(steps_per_epoch(options, samples), 1));
+}
+
 TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& options,
                    const std::vector<TrainObserver*>& observers,
-                   const std::function<bool()>& should_stop) {
+                   const std::function<bool()>& should_stop, const TrainSnapshot* start) {
   check_options(options);
-  const int64_t samples = dataset.train.size();
-  const RateOptions rate{
-      .rate = options.rate,
-      .schedule = options.schedule,
-      .warmup_steps = std::llround(options.warmup_epochs *
-                                   static_cast<double>(steps_per_epoch(options, samples))),
-      .total_steps = total_steps(options, samples)};
-  check(samples > 0, "train: dataset '", dataset.name, "' has no training images");
-  const BatchMaker batches(dataset,
-                           {.augmentation = options.augmentation,
-                            .seed = named_seed(options.seed, "augment"),
-                            .on_all_cores = false});  // the others train the network meanwhile
-  const uint64_t order_seed = named_seed(options.seed, "order");
-
-  use_channels_last(model);
-  model.train();
-  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(options.rate)
-                                                      .momentum(options.momentum)
-                                                      .nesterov(options.nesterov)
-                                                      .weight_decay(options.weight_decay));
-  TrainState state{.model = model, .options = options, .total_steps = rate.total_steps};
-  for (auto* observer : observers) observer->before_training(state);
-
-  while (state.epoch < options.epochs) {
-    BatchStream stream(batches, dataset.train, epoch_order(order_seed, state.epoch, samples),
-                       options.batch_size, state.epoch);
-    double loss_sum = 0;
-    while (auto next = stream.next()) {
-      const auto& batch = *next;
-      const auto images = batch.labels.size(0);
-      state.rate = learning_rate(rate, state.step);
-      set_rate(optimizer, state.rate);
-      optimizer.zero_grad();
-      auto loss = cross_entropy(model.forward(batch.images), batch.labels, options.temperature);
-      loss.backward();
-      optimizer.step();
-
-      state.loss = loss.item<double>();
-      check(std::isfinite(state.loss), "train: the loss became ", state.loss, " at step ",
-            state.step, " (T = ", options.temperature, ", lr = ", state.rate,
-            "); try a smaller lr or a longer warm-up");
-      loss_sum += state.loss * static_cast<double>(images);
-      ++state.step;
-      state.images += images;
-      for (auto* observer : observers) observer->after_step(state);
-      if (should_stop()) return TrainOutcome::stopped;
-    }
-    ++state.epoch;
-    state.loss = loss_sum / static_cast<double>(samples);
-    for (auto* observer : observers) observer->after_epoch(state);
-  }
-  return TrainOutcome::finished;
+  Training training(model, dataset, options, observers);
+  if (start != nullptr) training.restore(*start);
+  return training.run(should_stop);
 }
 
 }  // namespace kelvin

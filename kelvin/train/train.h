@@ -2,27 +2,62 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "kelvin/data/augmentation.h"
 #include "kelvin/data/dataset.h"
 #include "kelvin/model/model.h"
+#include "kelvin/model/precision.h"
+#include "kelvin/train/loss.h"
+#include "kelvin/train/optimizer.h"
 #include "kelvin/train/schedule.h"
+#include "kelvin/train/temperature_schedule.h"
+#include "kelvin/train/weight_average.h"
 
 namespace kelvin {
 
+// Whether a higher temperature, which makes gradients smaller, is met by a higher rate.
+enum class RateScaling { none, linear, sqrt };
+
+RateScaling rate_scaling_of(const std::string& name);
+
 struct TrainOptions {
-  double temperature = 1;  // the logits are divided by it in the loss, and nowhere else
+  TemperatureOptions temperature;  // the logits are divided by it in the loss, and nowhere else
+  Loss loss;                       // cross-entropy if there is none
   int64_t epochs = 10;
   int64_t batch_size = 128;
   double rate = 0.1;
   Schedule schedule = Schedule::cosine;
+  std::vector<double> milestones = {};  // in epochs, for Schedule::step
+  double decay_rate = 0.1;              // at each of them
   double warmup_epochs = 1;
-  double momentum = 0.9;
-  bool nesterov = false;
-  double weight_decay = 1e-4;  // coupled: added to the gradient
+  RateScaling rate_scaling = RateScaling::none;  // the rate times T, or its square root
+  OptimizerOptions optimizer;
+  double average_decay = 0;  // of a moving average of the weights; 0: none
+  Precision precision = Precision::fp32;
   Augmentation augmentation = Augmentation::none;
   uint64_t seed = 0;  // of the order of the samples and of their augmentation
+};
+
+// Sums over the samples of the epoch under way.
+struct EpochSums {
+  double loss = 0;
+  double entropy = 0;
+  double right = 0;  // answers during training
+  int64_t samples = 0;
+};
+
+// All that training needs to go on from where it is, to the same bits.
+struct TrainSnapshot {
+  int64_t epoch = 0;        // finished epochs
+  int64_t step = 0;         // finished steps
+  int64_t epoch_steps = 0;  // of them in the epoch under way
+  int64_t images = 0;
+  EpochSums sums = {};
+  double temperature = 1;
+  NamedTensors weights = {};  // to be used: their moving average if there is one
+  NamedTensors state = {};    // of the optimizer, of random numbers, ...
 };
 
 // Where training stands.  The model is in training mode; an observer that
@@ -33,29 +68,58 @@ struct TrainState {
   int64_t epoch = 0;  // finished epochs
   int64_t step = 0;   // finished steps
   int64_t total_steps = 0;
-  double rate = 0;     // of the last step
-  double loss = 0;     // of the last step's batch; at the end of an epoch the epoch's mean
-  int64_t images = 0;  // trained on so far
+  int64_t steps_per_epoch = 0;
+  double rate = 0;         // of the last step
+  double temperature = 1;  // likewise; before training that of the first
+  double loss = 0;      // of the last step's batch; at the end of an epoch the epoch's mean
+  double entropy = 0;   // of the outputs, likewise
+  double accuracy = 0;  // likewise
+  int64_t images = 0;   // trained on so far
+  WeightAverage* average = nullptr;
+  std::function<TrainSnapshot()> snapshot = {};
+};
+
+// The weights that are to be used, in the model for as long as it lives: their moving average if
+// there is one.
+class UsedWeights {
+ public:
+  explicit UsedWeights(const TrainState& state) : average_(state.average) {
+    if (average_ != nullptr) average_->exchange();
+  }
+  ~UsedWeights() {
+    if (average_ != nullptr) average_->exchange();
+  }
+  UsedWeights(const UsedWeights&) = delete;
+  UsedWeights& operator=(const UsedWeights&) = delete;
+
+ private:
+  WeightAverage* average_;
 };
 
 // Training knows no measures, logs or checkpoints: whoever wants them passes observers.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
-  virtual void before_training(const TrainState&) {}
+  virtual void before_training(const TrainState&) {}  // also when it goes on from a snapshot
   virtual void after_step(const TrainState&) {}
   virtual void after_epoch(const TrainState&) {}
+  virtual void at_stop(const TrainState&) {}  // because somebody asked for it
 };
 
 // How many steps `train` takes on `samples` images.
 int64_t total_steps(const TrainOptions& options, int64_t samples);
 
+// The temperature of the last step; of a learned one where it starts.
+double last_temperature(const TrainOptions& options, int64_t samples);
+
 enum class TrainOutcome { finished, stopped };
 
-// Stochastic gradient descent on the cross-entropy at a temperature.  Asks
-// `should_stop` after each step.  Throws an Error if the loss is not finite.
+// Minimises the loss at a temperature, from `start` if there is one.  Asks `should_stop` after each
+// step.  Throws an Error, before the weights are touched by it, if the loss is not finite.  At the
+// end the model has the weights that are to be used.  On whichever device and in whichever type the
+// model's weights are.
 TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& options,
                    const std::vector<TrainObserver*>& observers,
-                   const std::function<bool()>& should_stop);
+                   const std::function<bool()>& should_stop, const TrainSnapshot* start = nullptr);
 
 }  // namespace kelvin

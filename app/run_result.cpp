@@ -1,0 +1,29 @@
+#include "app/run_result.h"
+
+#include <fmt/format.h>
+
+#include "app/exit_code.h"
+#include "app/human_text.h"
+#include "app/interrupts.h"
+#include "kelvin/report/comparison.h"
+#include "kelvin/runs/run_folder.h"
+
+namespace kelvin {
+
+int print_run_result(const std::string& verb, const std::string& run, TableFormat format) {
+  const auto loaded = load_run(run);
+  if (loaded.status == RunStatus::stopped) {
+    print_for_people(
+        fmt::format("kelvin {}: stopped; go on with: kelvin resume {}\n", verb, run));
+    return interrupts() > 0 ? interrupt_exit_code() : kSuccess;
+  }
+  const auto comparison = compare({loaded});
+  if (format == TableFormat::text) {
+    fmt::print("{}\nrun folder: {}\n", text_of(comparison_table(comparison)), run);
+  } else {
+    fmt::print("{}", render(comparison_records(comparison), format));
+  }
+  return kSuccess;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,127 @@
+#include "kelvin/experiment/run_log.h"
+
+#include <array>
+#include <sstream>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+#include "kelvin/core/npz_file.h"
+#include "kelvin/runs/tensorboard_file.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr auto kMetrics = "metrics.jsonl";
+constexpr auto kTrajectory = "trajectory.jsonl";
+constexpr auto kNotes = "notes.jsonl";
+constexpr std::array kFiles = {kMetrics, kTrajectory, kNotes};
+
+std::vector<Json> lines_of(const fs::path& path) {
+  std::vector<Json> lines;
+  if (!fs::exists(path)) return lines;
+  std::istringstream stream(read_file(path));
+  for (std::string line; std::getline(stream, line);) {
+    auto parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    check(parsed.is_object(), path.string(), ": line ", lines.size() + 1, ": not a JSON object");
+    lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
+Array array_of(const std::vector<double>& values, std::vector<int64_t> shape) {
+  return {.dtype = "f8",
+          .shape = std::move(shape),
+          .bytes = {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)}};
+}
+
+}  // namespace
+
+struct RunLog::Events {
+  TensorboardFile file;
+};
+
+RunLog::RunLog(const RunFolder& folder, const RunContext& context, int64_t first_step)
+    : folder_(folder),
+      context_(context),
+      events_(new Events{TensorboardFile(folder.path(), context.time_of_day(),
+                                         context.process_name, first_step)}) {}
+
+RunLog::~RunLog() = default;
+
+void RunLog::add_metrics(const Json& line) const {
+  append_line(folder_.path() / kMetrics, line.dump());
+  std::map<std::string, double> values;
+  for (const auto& [name, value] : line.items()) {
+    if (name != "step" && value.is_number()) values[name] = value.get<double>();
+  }
+  add_scalars(line.at("step"), values);
+}
+
+void RunLog::add_trajectory(int64_t step, double epoch, const Readings& readings) const {
+  Json line = {{"step", step}, {"epoch", epoch}};
+  auto& spectrum = line["logits_singular_values"] = Json::array();
+  auto& others = line["readings"] = Json::array();
+  for (const auto& reading : readings) {
+    if (reading.name == "singular_value" && reading.layer.empty()) {
+      spectrum.push_back(reading.value);
+    } else {
+      others.push_back(fields_of(reading));
+    }
+  }
+  append_line(folder_.path() / kTrajectory, line.dump());
+}
+
+void RunLog::add_note(int64_t step, const std::string& note) const {
+  append_line(folder_.path() / kNotes, Json({{"step", step}, {"note", note}}).dump());
+  context_.warn(note);
+}
+
+void RunLog::add_scalars(int64_t step, const std::map<std::string, double>& values) const {
+  events_->file.add(step, context_.time_of_day(), values);
+}
+
+std::vector<Json> RunLog::metrics() const { return lines_of(folder_.path() / kMetrics); }
+
+void RunLog::write_curves() const {
+  std::vector<double> steps;
+  std::vector<double> epochs;
+  std::vector<double> spectra;
+  for (const auto& line : lines_of(folder_.path() / kTrajectory)) {
+    steps.push_back(line.at("step"));
+    epochs.push_back(line.at("epoch"));
+    for (const auto& value : line.at("logits_singular_values")) spectra.push_back(value);
+  }
+  const auto lines = static_cast<int64_t>(steps.size());
+  const auto width = lines == 0 ? 0 : static_cast<int64_t>(spectra.size()) / lines;
+  write_npz(folder_.path() / "curves.npz",
+            {{"steps", array_of(steps, {lines})},
+             {"epochs", array_of(epochs, {lines})},
+             {"logits_singular_values", array_of(spectra, {lines, width})}});
+}
+
+std::map<std::string, int64_t> RunLog::sizes() const {
+  std::map<std::string, int64_t> sizes;
+  for (const char* name : kFiles) {
+    const auto path = folder_.path() / name;
+    sizes[name] = file_size_or_zero(path);
+    if (sizes[name] > 0) sync_file(path);
+  }
+  return sizes;
+}
+
+void RunLog::cut_back(const fs::path& run, const std::map<std::string, int64_t>& sizes) {
+  for (const char* name : kFiles) {
+    const auto size = sizes.find(name);
+    const auto path = run / name;
+    if (size != sizes.end() && size->second > 0) {
+      truncate_file(path, size->second);
+    } else if (fs::exists(path)) {
+      truncate_file(path, 0);
+    }
+  }
+}
+
+}  // namespace kelvin

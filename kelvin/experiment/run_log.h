@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kelvin/core/reading.h"
+#include "kelvin/experiment/compute_api.h"
+#include "kelvin/runs/run_folder.h"
+
+namespace kelvin {
+
+// What a run writes down while it trains.  All of it only grows, line by line, so that a run can go
+// on from any moment whose sizes are known.
+class RunLog {
+ public:
+  // Events for TensorBoard replace those of earlier processes from `first_step` on.
+  RunLog(const RunFolder& folder, const RunContext& context, int64_t first_step);
+  ~RunLog();
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
+
+  // One flat object: what was observed at a step.
+  void add_metrics(const nlohmann::ordered_json& line) const;
+
+  // The singular values of the logits, and the readings.
+  void add_trajectory(int64_t step, double epoch, const Readings& readings) const;
+
+  // What a person should know: written down, and told to the outside.
+  void add_note(int64_t step, const std::string& note) const;
+
+  // For TensorBoard only.
+  void add_scalars(int64_t step, const std::map<std::string, double>& values) const;
+
+  std::vector<nlohmann::ordered_json> metrics() const;
+
+  // The trajectory's spectra as curves.npz.
+  void write_curves() const;
+
+  // Bytes of each file now; after it they outlive a crash of the machine.
+  std::map<std::string, int64_t> sizes() const;
+
+  // Cuts the files of a run back to these sizes; to nothing those that are not named.
+  static void cut_back(const std::filesystem::path& run,
+                       const std::map<std::string, int64_t>& sizes);
+
+ private:
+  struct Events;
+  const RunFolder& folder_;
+  const RunContext& context_;
+  std::unique_ptr<Events> events_;
+};
+
+}  // namespace kelvin

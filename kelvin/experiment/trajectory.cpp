@@ -1,0 +1,211 @@
+#include "kelvin/experiment/trajectory.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "kelvin/core/check.h"
+#include "kelvin/core/seeds.h"
+#include "kelvin/data/batches.h"
+#include "kelvin/representations/extract.h"
+
+namespace kelvin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kBasicMeasures = {"accuracy", "logits_norm", "solution_rank",
+                                       "post_softmax_rank", "loss_symmetry"};
+
+// Of the test split, under the same name in a line of metrics.
+constexpr std::array kFields = {"logits_norm",        "logits_norm_over_t", "logits_norm_per_sample",
+                                "solution_rank",      "post_softmax_rank",  "entropy_ratio",
+                                "loss_spread",        "loss_distance",      "probability_cosine",
+                                "gradient_diversity"};
+
+// The first reading of a name is the default one; later ones are its variants.
+const Reading* find(const Readings& readings, const std::string& name, const std::string& split) {
+  for (const auto& reading : readings) {
+    if (reading.name == name && reading.split == split) return &reading;
+  }
+  return nullptr;
+}
+
+double value_of(const Readings& readings, const std::string& name, const std::string& split) {
+  const auto* reading = find(readings, name, split);
+  check(reading != nullptr, "metrics: no reading '", name, "' of split ", split);
+  return reading->value;
+}
+
+Needs needs_of(const std::vector<std::unique_ptr<Measure>>& measures) {
+  Needs needs;
+  for (const auto& measure : measures) {
+    const auto own = measure->needs();
+    needs.layers |= own.layers;
+    needs.attention |= own.attention;
+    needs.ood |= own.ood;
+  }
+  return needs;
+}
+
+}  // namespace
+
+std::vector<int64_t> log_spaced_steps(int64_t per_decade, int64_t total) {
+  std::set<int64_t> steps;
+  for (int64_t i = 0; per_decade > 0; ++i) {
+    const auto step =
+        std::llround(std::pow(10.0, static_cast<double>(i) / static_cast<double>(per_decade)));
+    if (step > total) break;
+    steps.insert(step);
+  }
+  return {steps.begin(), steps.end()};
+}
+
+Trajectory::Trajectory(const Dataset& dataset, const std::vector<Dataset>& foreign,
+                       const RunSettings& settings, const RunLog& log, const RunContext& context)
+    : dataset_(dataset), foreign_(foreign), settings_(settings), log_(log), context_(context) {
+  const auto seed = named_seed(static_cast<uint64_t>(settings.seed), "epoch metrics");
+  train_sample_ = shuffled_sample(seed, settings.measure.epoch_samples, dataset.train.size());
+  test_sample_ = shuffled_sample(seed, settings.measure.epoch_samples, dataset.test.size());
+}
+
+double Trajectory::seconds() const {
+  return seconds_before_ + context_.seconds() - start_ - observing_;
+}
+
+void Trajectory::before_training(const TrainState& state) {
+  start_ = context_.seconds();
+  if (state.step == 0) {
+    observe(state, /*epoch=*/0, /*is_epoch_end=*/false);
+    first_norm_ = last_norm_;
+    return;
+  }
+  const auto lines = log_.metrics();
+  check(!lines.empty(), "metrics.jsonl: has no line of what training is to go on from");
+  first_norm_ = lines.front().at("logits_norm");
+  last_norm_ = lines.back().at("logits_norm");
+  test_accuracy_ = lines.back().at("test_accuracy");
+}
+
+void Trajectory::after_step(const TrainState& state) {
+  if (settings_.measure.steps_per_decade == 0) return;
+  if (state.step % state.steps_per_epoch == 0) return;  // after_epoch looks at this one
+  const auto steps = log_spaced_steps(settings_.measure.steps_per_decade, state.total_steps);
+  if (!std::binary_search(steps.begin(), steps.end(), state.step)) return;
+  observe(state, static_cast<double>(state.step) / static_cast<double>(state.steps_per_epoch),
+          /*is_epoch_end=*/false);
+}
+
+void Trajectory::after_epoch(const TrainState& state) {
+  observe(state, static_cast<double>(state.epoch), /*is_epoch_end=*/true);
+}
+
+void Trajectory::show_foreign(Model& model,
+                              const std::vector<std::unique_ptr<Measure>>& measures) const {
+  const auto seed = named_seed(static_cast<uint64_t>(settings_.seed), "epoch metrics");
+  const auto needs = needs_of(measures);
+  for (const auto& dataset : foreign_) {
+    extract(model, dataset, dataset_,
+            {.split = Split::test,
+             .is_ood = true,
+             .with_layers = needs.layers,
+             .with_attention = needs.attention,
+             .indices = fixed_sample(seed, settings_.measure.epoch_samples, dataset.test.size())},
+            [&](const Record& record) {
+              for (const auto& measure : measures) {
+                if (measure->needs().ood) measure->update(record);
+              }
+            });
+  }
+}
+
+Readings Trajectory::measured(const TrainState& state, bool is_first) const {
+  const MeasureContext context{.temperature = state.temperature,
+                               .seed = static_cast<uint64_t>(settings_.seed)};
+  std::vector<std::unique_ptr<Measure>> measures;
+  for (const char* name : kBasicMeasures) {
+    measures.push_back(settings_.make_measure(name, context));
+  }
+  for (const auto& name : settings_.measure.during) {
+    if (std::find(kBasicMeasures.begin(), kBasicMeasures.end(), name) != kBasicMeasures.end()) {
+      continue;
+    }
+    measures.push_back(settings_.make_measure(name, context));
+  }
+  const auto needs = needs_of(measures);
+  // Batch normalisations know nothing of the data before the first step.
+  const bool is_fresh = is_first && settings_.init.pretrained.empty();
+  for (const auto split : {Split::train, Split::test}) {
+    auto sample = split == Split::train ? train_sample_ : test_sample_;
+    const bool uses_batches = is_fresh && sample.size() > 1;
+    // In their own order, the last line has the very bits of the readings.
+    if (!uses_batches) std::sort(sample.begin(), sample.end());
+    extract(state.model, dataset_, dataset_,
+            {.split = split,
+             .with_layers = needs.layers,
+             .with_attention = needs.attention,
+             .batch_statistics = uses_batches,
+             .indices = sample},
+            [&](const Record& record) {
+              for (auto& measure : measures) measure->update(record);
+            });
+  }
+  if (needs.ood) show_foreign(state.model, measures);
+  Readings readings;
+  for (const auto& measure : measures) {
+    for (auto& reading : measure->compute()) readings.push_back(std::move(reading));
+  }
+  return readings;
+}
+
+void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_end) {
+  const double began = context_.seconds();
+  const double training = seconds();
+  Readings readings;
+  {
+    const UsedWeights used(state);
+    readings = measured(state, state.step == 0);
+  }
+  last_norm_ = value_of(readings, "logits_norm", "test");
+  test_accuracy_ = value_of(readings, "accuracy", "test");
+  observing_ += context_.seconds() - began;
+
+  Json line = {{"step", state.step}};
+  if (epoch == std::floor(epoch)) {
+    line["epoch"] = static_cast<int64_t>(epoch);
+  } else {
+    line["epoch"] = epoch;
+  }
+  line["temperature"] = state.temperature;
+  line["lr"] = state.rate;
+  const double train_loss = value_of(readings, "nll", "train");
+  line["loss"] = is_epoch_end ? state.loss : train_loss;
+  line["train_loss"] = train_loss;
+  line["train_accuracy"] = value_of(readings, "accuracy", "train");
+  line["test_accuracy"] = test_accuracy_;
+  line["test_loss"] = value_of(readings, "nll", "test");
+  for (const char* name : kFields) {
+    if (const auto* reading = find(readings, name, "test")) line[name] = reading->value;
+  }
+  line["seconds"] = training;
+  line["images_per_second"] = training > 0 ? static_cast<double>(state.images) / training : 0;
+  log_.add_trajectory(state.step, epoch, readings);
+  log_.add_metrics(line);
+}
+
+std::optional<Reading> Trajectory::norm_growth() const {
+  if (first_norm_ == 0) return std::nullopt;
+  return Reading{.name = "logits_norm_growth",
+                 .value = last_norm_ / first_norm_,
+                 .split = "test",
+                 .definition = {{"matrix", "logits M"},
+                                {"norm", "Frobenius"},
+                                {"ratio", "last epoch over initialisation"},
+                                {"mode", settings_.init.pretrained.empty()
+                                             ? "evaluation; batch statistics at initialisation"
+                                             : "evaluation"},
+                                {"samples", test_sample_.size()}}};
+}
+
+}  // namespace kelvin

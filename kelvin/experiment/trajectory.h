@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kelvin/data/dataset.h"
+#include "kelvin/experiment/compute_api.h"
+#include "kelvin/experiment/run_log.h"
+#include "kelvin/experiment/run_settings.h"
+#include "kelvin/train/train.h"
+
+namespace kelvin {
+
+// Looks at the network at initialisation, at steps evenly spread in their logarithm, and after each
+// epoch, on one fixed sample of each split: a line of metrics with accuracies, norms and ranks, and
+// a line of the trajectory with spectra and the readings of `measure.during`.
+class Trajectory : public TrainObserver {
+ public:
+  // `foreign` datasets are for those measures during training that need them.
+  Trajectory(const Dataset& dataset, const std::vector<Dataset>& foreign,
+             const RunSettings& settings, const RunLog& log, const RunContext& context);
+
+  void before_training(const TrainState& state) override;
+  void after_step(const TrainState& state) override;
+  void after_epoch(const TrainState& state) override;
+
+  // How much the norm of the logits grew since initialisation; nothing if they were 0.
+  std::optional<Reading> norm_growth() const;
+
+  // On the sample of the test split, of the last line.
+  double test_accuracy() const { return test_accuracy_; }
+
+  // Of training alone, up to now.
+  double seconds() const;
+  // Of the part of the training that an earlier process did.
+  void set_seconds_before(double seconds) { seconds_before_ = seconds; }
+
+ private:
+  void observe(const TrainState& state, double epoch, bool is_epoch_end);
+  Readings measured(const TrainState& state, bool is_first) const;
+  void show_foreign(Model& model, const std::vector<std::unique_ptr<Measure>>& measures) const;
+
+  const Dataset& dataset_;
+  const std::vector<Dataset>& foreign_;
+  const RunSettings& settings_;
+  const RunLog& log_;
+  const RunContext& context_;
+  std::vector<int64_t> train_sample_;
+  std::vector<int64_t> test_sample_;
+  double seconds_before_ = 0;
+  double start_ = 0;      // seconds
+  double observing_ = 0;  // seconds spent here, which training is not charged for
+  double first_norm_ = 0;
+  double last_norm_ = 0;
+  double test_accuracy_ = 0;
+};
+
+// The steps from 1 to `total` that are evenly spread in their logarithm, so many from each power of
+// ten to the next; none for 0.
+std::vector<int64_t> log_spaced_steps(int64_t per_decade, int64_t total);
+
+}  // namespace kelvin

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kelvin/math/named_tensors.h"
+#include "kelvin/model/model.h"
+
+namespace kelvin {
+
+// sgd and adam add the decay of the weights to the gradient (coupled, L2); sgdw and adamw shrink
+// the weights by rate * decay instead (decoupled, arXiv 1711.05101).
+enum class OptimizerKind { sgd, sgdw, adam, adamw };
+
+OptimizerKind optimizer_of(const std::string& name);
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::sgd;
+  double momentum = 0.9;  // of sgd, sgdw
+  bool nesterov = false;  // likewise
+  double beta1 = 0.9;     // of adam, adamw
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 1e-4;
+  bool decays_vectors = true;  // biases and normalisations as well
+  double head_rate_scale = 1;  // the last layer's rate is multiplied by it
+  double clip_norm = 0;        // the largest norm of all gradients together; 0: any
+};
+
+// Moves the parameters of a model, and log T if it is learnt.
+class Optimizer {
+ public:
+  // `log_temperature` is not decayed; undefined if there is none.
+  Optimizer(Model& model, const OptimizerOptions& options,
+            const torch::Tensor& log_temperature = {});
+
+  void zero_gradients();
+
+  // By the gradients that are there, clipped if wanted.
+  void step(double rate);
+
+  // What it remembers of earlier steps, by "parameter/what".
+  NamedTensors state() const;
+  // Throws unless it is of the same parameters and kind of optimizer.
+  void restore(const NamedTensors& state);
+
+ private:
+  struct Part {
+    std::string name;
+    torch::Tensor parameter;
+  };
+  void shrink_weights(double rate);
+
+  OptimizerOptions options_;
+  std::vector<Part> parts_;
+  std::vector<double> rate_scales_;  // of each group
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+};
+
+}  // namespace kelvin
