@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "kelvin/core/file_lock.h"
+
 namespace kelvin {
 
 // Held by one process at a time; given back by the destructor, and by the system if the process
@@ -11,13 +13,9 @@ class DataLock {
  public:
   // An Error if another process (or another lock of this one) holds it.
   DataLock(const std::filesystem::path& folder, const std::string& name);
-  ~DataLock();
-  DataLock(const DataLock&) = delete;
-  DataLock& operator=(const DataLock&) = delete;
 
  private:
-  std::filesystem::path path_;
-  int descriptor_ = -1;
+  FileLock lock_;
 };
 
 }  // namespace kelvin
