@@ -142,7 +142,7 @@ RunStatus execute(RunSettings settings, const Data& data, Model& model, const Ru
   const auto device = device_of(settings.device);
   settings.trained_temperature = last_temperature(settings.train, dataset.train.size());
   model.to(device);
-  Observers observers(settings, data, folder, context, start ? start->training.step : 0);
+  Observers observers(settings, data, folder, context, start ? start->training.step + 1 : 0);
   if (start) observers.start_from(*start);
   if (settings.train.precision == Precision::bf16 && !multiplies_bfloat16(device.type())) {
     observers.log().add_note(start ? start->training.step : 0,

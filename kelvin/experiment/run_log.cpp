@@ -37,6 +37,16 @@ Array array_of(const std::vector<double>& values, std::vector<int64_t> shape) {
           .bytes = {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)}};
 }
 
+// A new file whatever the clock says: a run may go on within the second, in the same process.
+TensorboardFile new_events(const fs::path& run, const RunContext& context, int64_t first_step) {
+  const auto seconds = context.time_of_day();
+  auto suffix = context.process_name;
+  for (int again = 2; TensorboardFile::exists(run, seconds, suffix); ++again) {
+    suffix = context.process_name + "." + std::to_string(again);
+  }
+  return TensorboardFile(run, seconds, suffix, first_step);
+}
+
 }  // namespace
 
 struct RunLog::Events {
@@ -46,8 +56,7 @@ struct RunLog::Events {
 RunLog::RunLog(const RunFolder& folder, const RunContext& context, int64_t first_step)
     : folder_(folder),
       context_(context),
-      events_(new Events{TensorboardFile(folder.path(), context.time_of_day(),
-                                         context.process_name, first_step)}) {}
+      events_(new Events{new_events(folder.path(), context, first_step)}) {}
 
 RunLog::~RunLog() = default;
 

@@ -106,6 +106,11 @@ TensorboardFile::TensorboardFile(const std::filesystem::path& folder, double sec
   write_record(event_at(first_step, seconds).text(kEventSessionLog, start.bytes()).bytes());
 }
 
+bool TensorboardFile::exists(const std::filesystem::path& folder, double seconds,
+                             const std::string& suffix) {
+  return std::filesystem::exists(path_of(folder, seconds, suffix));
+}
+
 void TensorboardFile::add(int64_t step, double seconds,
                           const std::map<std::string, double>& values) {
   Message summary;

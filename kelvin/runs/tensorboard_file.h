@@ -19,6 +19,10 @@ class TensorboardFile {
   TensorboardFile(const std::filesystem::path& folder, double seconds, const std::string& suffix,
                   int64_t first_step);
 
+  // Whether the constructor would find its file there already.
+  static bool exists(const std::filesystem::path& folder, double seconds,
+                     const std::string& suffix);
+
   // One event, flushed so that a crash loses at most the event being written.  Names are UTF-8;
   // what stands before a slash groups them.  Values are stored as float32, as the format has it.
   void add(int64_t step, double seconds, const std::map<std::string, double>& values);

@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <numbers>
+#include <sstream>
+#include <vector>
 
 #include "tests/support/errors.h"
+#include "tests/support/python.h"
 
 namespace kelvin {
 namespace {
@@ -58,6 +61,49 @@ TEST(LearningRate, OnlyRisesIfTheWarmUpIsLongerThanTraining) {
   EXPECT_DOUBLE_EQ(learning_rate(options, 4), 0.5);
 }
 
+TEST(LearningRate, FallsAtEachMilestone) {
+  const RateOptions options{.rate = 0.4,
+                            .schedule = Schedule::step,
+                            .warmup_steps = 2,
+                            .total_steps = 10,
+                            .milestones = {4, 7},
+                            .decay = 0.1};
+  const std::vector<double> expected = {0.2, 0.4, 0.4, 0.4, 0.04, 0.04, 0.04, 0.004, 0.004, 0.004};
+  for (size_t step = 0; step < expected.size(); ++step) {
+    EXPECT_NEAR(learning_rate(options, static_cast<int64_t>(step)), expected[step], 1e-15);
+  }
+}
+
+TEST(LearningRate, GoesThroughOneCycleAsInPyTorch) {
+  const auto text = python_output(R"(
+import torch
+parameter = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([parameter], lr=1)
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.7, total_steps=40)
+for step in range(40):
+    print(repr(optimizer.param_groups[0]['lr']))
+    optimizer.step()
+    if step < 39: schedule.step()
+)");
+  std::istringstream lines(text);
+  const RateOptions options{.rate = 0.7, .schedule = Schedule::one_cycle, .total_steps = 40};
+  for (int64_t step = 0; step < 40; ++step) {
+    double expected = 0;
+    lines >> expected;
+    EXPECT_NEAR(learning_rate(options, step), expected, 1e-12) << step;
+  }
+}
+
+TEST(LearningRate, OfACycleOfFewStepsStaysInItsBounds) {
+  for (int64_t total = 1; total < 8; ++total) {
+    const RateOptions options{.rate = 1, .schedule = Schedule::one_cycle, .total_steps = total};
+    for (int64_t step = 0; step < total; ++step) {
+      EXPECT_GT(learning_rate(options, step), 0) << total << " " << step;
+      EXPECT_LE(learning_rate(options, step), 1) << total << " " << step;
+    }
+  }
+}
+
 TEST(LearningRate, RejectsStepsOutsideOfTraining) {
   const RateOptions options{.total_steps = 5};
   EXPECT_EQ(error_of([&] { learning_rate(options, 5); }),
@@ -69,11 +115,13 @@ TEST(LearningRate, RejectsStepsOutsideOfTraining) {
 TEST(Schedule, IsKnownByName) {
   EXPECT_EQ(schedule_of("constant"), Schedule::constant);
   EXPECT_EQ(schedule_of("cosine"), Schedule::cosine);
+  EXPECT_EQ(schedule_of("step"), Schedule::step);
+  EXPECT_EQ(schedule_of("one-cycle"), Schedule::one_cycle);
 }
 
 TEST(Schedule, RejectsOtherNames) {
   EXPECT_EQ(error_of([] { schedule_of("linear"); }),
-            "train.schedule: must be constant or cosine, got 'linear'");
+            "train.schedule: must be constant, cosine, step or one-cycle, got 'linear'");
 }
 
 }  // namespace

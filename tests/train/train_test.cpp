@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,7 @@ class Recorder : public TrainObserver {
     note("epoch", state);
     epoch_losses.push_back(state.loss);
   }
+  void at_stop(const TrainState& state) override { note("stop", state); }
 
   std::vector<double> losses;
   std::vector<double> rates;
@@ -165,13 +167,12 @@ TEST(Train, TakesOneStepOfPlainGradientDescent) {
   const auto model = small_model();
   const auto reference = small_model();
   train(*model, dataset,
-        {.temperature = 2,
+        {.temperature = {.first = 2},
          .epochs = 1,
          .batch_size = 16,
          .rate = 0.5,
          .warmup_epochs = 0,
-         .momentum = 0,
-         .weight_decay = 0.1},
+         .optimizer = {.momentum = 0, .weight_decay = 0.1}},
         {}, kNever);
 
   auto pixels = (dataset.train.pixels.to(torch::kFloat32) / 255 - 0.5) / 0.5;
@@ -194,19 +195,31 @@ TEST(Train, StopsAfterTheStepAtWhichItIsAskedTo) {
   const auto outcome = train(*small_model(), dark_and_bright(), few_epochs(), {&recorder},
                              [&] { return ++asked == 2; });
   EXPECT_EQ(outcome, TrainOutcome::stopped);
-  EXPECT_EQ(calls, (std::vector<std::string>{"a before 0 0", "a step 0 1", "a step 0 2"}));
+  EXPECT_EQ(calls,
+            (std::vector<std::string>{"a before 0 0", "a step 0 1", "a step 0 2", "a stop 0 2"}));
 }
 
 TEST(Train, NamesStepTemperatureAndRateWhenTheLossIsNotFinite) {
   auto options = few_epochs();
   options.rate = 1e30;
-  options.temperature = 0.5;
+  options.temperature.first = 0.5;
   options.schedule = Schedule::constant;
   const auto message =
       error_of([&] { train(*small_model(), dark_and_bright(), options, {}, kNever); });
   EXPECT_TRUE(message.starts_with("train: the loss became ")) << message;
   EXPECT_NE(message.find(" at step "), std::string::npos) << message;
   EXPECT_NE(message.find("(T = 0.5, lr = 1e+30)"), std::string::npos) << message;
+}
+
+TEST(Train, LeavesTheWeightsAsTheyWereBeforeALossThatIsNotFinite) {
+  const auto model = small_model();
+  auto options = few_epochs();
+  options.rate = 1e30;
+  options.schedule = Schedule::constant;
+  error_of([&] { train(*model, dark_and_bright(), options, {}, kNever); });
+  for (const auto& parameter : model->parameters()) {
+    EXPECT_FALSE(parameter.isnan().any().item<bool>());
+  }
 }
 
 TEST(Train, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
@@ -235,7 +248,7 @@ TEST(Train, GivesTheSameBitsForConvolutionsToo) {
 TEST(Train, DependsOnTheTemperature) {
   auto options = few_epochs();
   const auto first = weights_after(options);
-  options.temperature = 10;
+  options.temperature.first = 10;
   EXPECT_FALSE(all_equal(weights_after(options), first));
 }
 
@@ -246,6 +259,204 @@ TEST(Train, LeavesTheModelInTrainingMode) {
   EXPECT_TRUE(model->is_training());
 }
 
+TEST(Train, FollowsTheScheduleOfTheTemperature) {
+  class Temperatures : public TrainObserver {
+   public:
+    void after_step(const TrainState& state) override { seen.push_back(state.temperature); }
+    std::vector<double> seen;
+  } temperatures;
+  auto options = few_epochs();
+  options.epochs = 1;
+  options.batch_size = 10;
+  options.temperature = {.first = 9, .schedule = TemperatureSchedule::linear, .last = 1};
+  train(*small_model(), dark_and_bright(50), options, {&temperatures}, kNever);
+  EXPECT_EQ(temperatures.seen, (std::vector<double>{9, 7, 5, 3, 1}));
+  EXPECT_EQ(last_temperature(options, 50), 1);
+}
+
+TEST(Train, MultipliesTheRateByTheTemperatureIfAskedTo) {
+  const auto first_rate = [](RateScaling scaling) {
+    std::vector<std::string> calls;
+    Recorder recorder("a", calls);
+    auto options = few_epochs();
+    options.temperature.first = 16;
+    options.rate_scaling = scaling;
+    train(*small_model(), dark_and_bright(), options, {&recorder}, kNever);
+    return recorder.rates.front();
+  };
+  EXPECT_DOUBLE_EQ(first_rate(RateScaling::none), 0.1);
+  EXPECT_DOUBLE_EQ(first_rate(RateScaling::sqrt), 0.4);
+  EXPECT_DOUBLE_EQ(first_rate(RateScaling::linear), 1.6);
+  EXPECT_EQ(rate_scaling_of("sqrt"), RateScaling::sqrt);
+  EXPECT_EQ(error_of([] { rate_scaling_of("cubic"); }),
+            "train.lr_scale_with_t: must be none, linear or sqrt, got 'cubic'");
+}
+
+// The temperature at which a separable task's loss is lowest is as low as one lets it be.
+TEST(Train, LowersALearnedTemperatureOnAnEasyTask) {
+  auto options = few_epochs();
+  options.epochs = 8;
+  options.temperature = {.first = 5, .schedule = TemperatureSchedule::learned};
+  class Last : public TrainObserver {
+   public:
+    void after_step(const TrainState& state) override { temperature = state.temperature; }
+    double temperature = 0;
+  } last;
+  train(*small_model(), dark_and_bright(), options, {&last}, kNever);
+  EXPECT_LT(last.temperature, 4.9);
+  EXPECT_GT(last.temperature, 0);
+}
+
+TEST(Train, EndsWithTheAverageOfTheWeightsIfThereIsOne) {
+  auto options = few_epochs();
+  const auto plain = weights_after(options);
+  options.average_decay = 0.9;
+  class Average : public TrainObserver {
+   public:
+    void after_step(const TrainState& state) override {
+      ASSERT_NE(state.average, nullptr);
+      raw.clear();
+      for (const auto& parameter : state.model.parameters()) raw.push_back(parameter.clone());
+      const UsedWeights used(state);
+      average.clear();
+      for (const auto& parameter : state.model.parameters()) average.push_back(parameter.clone());
+    }
+    std::vector<torch::Tensor> raw;
+    std::vector<torch::Tensor> average;
+  } observer;
+  const auto model = small_model();
+  train(*model, dark_and_bright(), options, {&observer}, kNever);
+  EXPECT_TRUE(all_equal(observer.raw, plain));  // averaging does not disturb training
+  EXPECT_TRUE(all_equal(model->parameters(), observer.average));
+  EXPECT_FALSE(all_equal(model->parameters(), plain));
+}
+
+// In bfloat16, native or imitated, training goes nearly the same way, but not to the same bits.
+TEST(Train, RoundsToBfloat16IfAskedTo) {
+  auto options = few_epochs();
+  const auto exact = weights_after(options);
+  options.precision = Precision::bf16;
+  const auto rounded = weights_after(options);
+  EXPECT_FALSE(all_equal(rounded, exact));
+  for (size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_EQ(rounded[i].scalar_type(), torch::kFloat32);
+    EXPECT_TRUE(torch::allclose(rounded[i], exact[i], 0, 0.05)) << i;
+  }
+}
+
+struct Continued {
+  const char* name;
+  TrainOptions options;
+  bool has_dropout = false;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Continued& each) {
+  return stream << each.name;
+}
+
+std::shared_ptr<Model> model_for(const Continued& each) {
+  torch::manual_seed(3);
+  Settings settings("model",
+                    {{"width", 8}, {"depth", 2}, {"dropout", each.has_dropout ? 0.3 : 0.0}});
+  return models().find("mlp").build({.channels = 3, .height = 4, .width = 4, .classes = 2},
+                                    settings);
+}
+
+// Copies what it is told to remember, as a file would.
+class Snapshots : public TrainObserver {
+ public:
+  explicit Snapshots(int64_t step) : step_(step) {}
+  void after_step(const TrainState& state) override {
+    if (state.step != step_) return;
+    taken = state.snapshot();
+    for (auto* tensors : {&taken.weights, &taken.state}) {
+      for (auto& [name, tensor] : *tensors) tensor = tensor.detach().clone();
+    }
+  }
+  TrainSnapshot taken;
+
+ private:
+  int64_t step_;
+};
+
+class ContinuedTraining : public testing::TestWithParam<Continued> {};
+
+TEST_P(ContinuedTraining, EndsWithTheSameBitsFromAnyStep) {
+  const auto dataset = dark_and_bright();
+  const auto& options = GetParam().options;
+  std::vector<std::string> calls;
+  const auto straight = model_for(GetParam());
+  Recorder whole("a", calls);
+  train(*straight, dataset, options, {&whole}, kNever);
+  const auto steps = total_steps(options, dataset.train.size());
+  for (int64_t step = 1; step <= steps; ++step) {
+    Snapshots snapshots(step);
+    const auto first = model_for(GetParam());
+    int64_t done = 0;
+    train(*first, dataset, options, {&snapshots}, [&] { return ++done == step; });
+    torch::manual_seed(99);
+    const auto second = model_for(GetParam());
+    std::vector<std::string> ignored;
+    Recorder rest("a", ignored);
+    torch::manual_seed(77);
+    train(*second, dataset, options, {&rest}, kNever, &snapshots.taken);
+    EXPECT_TRUE(all_equal(second->parameters(), straight->parameters())) << "from step " << step;
+    EXPECT_EQ(rest.epoch_losses.back(), whole.epoch_losses.back()) << "from step " << step;
+    EXPECT_EQ(rest.images, step == steps ? 0 : whole.images);
+  }
+}
+
+TrainOptions two_epochs() {
+  auto options = few_epochs();
+  options.epochs = 2;
+  return options;
+}
+
+Continued continued(const char* name, const std::function<void(TrainOptions&)>& change,
+                    bool has_dropout = false) {
+  auto options = two_epochs();
+  change(options);
+  return {name, options, has_dropout};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ContinuedTraining,
+    testing::Values(
+        continued("Sgd", [](auto&) {}),
+        continued("Dropout", [](auto&) {}, /*has_dropout=*/true),
+        continued("Augmented", [](auto& o) { o.augmentation = Augmentation::crop_flip; }),
+        continued("Adam", [](auto& o) { o.optimizer.kind = OptimizerKind::adam; }),
+        continued("Adamw", [](auto& o) { o.optimizer.kind = OptimizerKind::adamw; }),
+        continued("Average", [](auto& o) { o.average_decay = 0.9; }),
+        continued("Bfloat16", [](auto& o) { o.precision = Precision::bf16; }),
+        continued("LearnedTemperature",
+                  [](auto& o) {
+                    o.temperature = {.first = 3, .schedule = TemperatureSchedule::learned};
+                    o.optimizer.kind = OptimizerKind::adam;
+                    o.average_decay = 0.5;
+                  }),
+        continued("CyclicTemperature",
+                  [](auto& o) {
+                    o.temperature = {
+                        .first = 3, .schedule = TemperatureSchedule::cyclic, .last = 1};
+                  })),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(Train, RefusesToGoOnFromTheWeightsOfAnotherModel) {
+  Snapshots snapshots(1);
+  const Continued small{"", two_epochs()};
+  train(*model_for(small), dark_and_bright(), small.options, {&snapshots}, kNever);
+  torch::manual_seed(3);
+  Settings settings("model", {{"width", 9}, {"depth", 2}});
+  const auto other = models().find("mlp").build(
+      {.channels = 3, .height = 4, .width = 4, .classes = 2}, settings);
+  const auto message = error_of([&] {
+    train(*other, dark_and_bright(), small.options, {}, kNever, &snapshots.taken);
+  });
+  EXPECT_TRUE(message.starts_with("train: the weights to go on from: 'layers.0.bias' must be "))
+      << message;
+}
+
 template <class Change>
 std::string rejected(const Change& change) {
   auto options = few_epochs();
@@ -254,7 +465,7 @@ std::string rejected(const Change& change) {
 }
 
 TEST(Train, RejectsOptionsOutOfRange) {
-  EXPECT_EQ(rejected([](auto& options) { options.temperature = 0; }),
+  EXPECT_EQ(rejected([](auto& options) { options.temperature.first = 0; }),
             "train: temperature must be a finite number above 0, got 0");
   EXPECT_EQ(rejected([](auto& options) { options.epochs = 0; }),
             "train: epochs must be at least 1, got 0");
