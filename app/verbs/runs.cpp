@@ -1,21 +1,22 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "app/exit_code.h"
 #include "app/format_flag.h"
 #include "app/human_text.h"
+#include "app/run_name.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/run_values.h"
 #include "kelvin/runs/run_folder.h"
+#include "kelvin/runs/run_lock.h"
 
 namespace kelvin {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string setting(const Run& run, const std::string& key) {
   return run.config.has(key) ? value_text(run.config.at(key)) : "";
@@ -36,15 +37,19 @@ std::string epochs_of(const Run& run) {
   return short_number(done) + "/" + setting(run, "train.epochs");
 }
 
-std::string name_below(const fs::path& root, const fs::path& folder) {
-  const auto name = folder.lexically_relative(root);
-  return name.empty() || name == "." ? folder.string() : name.string();
+// The status, or "killed" if the run says that it is running and nobody is at work in it.
+std::string status_text(const Run& run) {
+  const bool may_be_killed = run.status == RunStatus::running && !is_locked(run.path);
+  if (!may_be_killed) return name_of(run.status);
+  // Asked again: it may have finished, and given its lock back, since it was loaded.
+  const auto status = load_status(run.path);
+  return status == RunStatus::running ? "killed" : name_of(status);
 }
 
 std::vector<std::string> row_of(const std::string& name, const Run& run) {
   const double temperature = temperature_of(run);
   return {name,
-          name_of(run.status),
+          status_text(run),
           setting(run, "model.name"),
           setting(run, "data.name"),
           std::isnan(temperature) ? "" : short_number(temperature),

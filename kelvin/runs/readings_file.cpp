@@ -19,13 +19,6 @@ using Json = nlohmann::ordered_json;
 constexpr auto kReadings = "readings.jsonl";
 constexpr auto kDefinitions = "definitions.json";
 
-// All that tells one reading from another but its value.
-std::string identity_of(const Reading& reading) {
-  auto fields = fields_of(reading);
-  fields.erase("value");
-  return fields.dump() + definition_id(reading.definition);
-}
-
 Reading reading_of(const Json& line, const Json& definitions) {
   Reading reading{.name = line.at("name"), .definition = Definition::object()};
   // JSON has no NaN or infinity: they are written as null.
@@ -44,6 +37,12 @@ Reading reading_of(const Json& line, const Json& definitions) {
 
 std::string definition_id(const Definition& definition) {
   return fmt::format("{:016x}", named_seed(0, definition.dump())).substr(0, 12);
+}
+
+std::string identity_of(const Reading& reading) {
+  auto fields = fields_of(reading);
+  fields.erase("value");
+  return fields.dump() + definition_id(reading.definition);
 }
 
 void merge_readings(const fs::path& folder, const Readings& readings) {

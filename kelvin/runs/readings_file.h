@@ -18,4 +18,8 @@ Readings load_readings(const std::filesystem::path& folder);
 // Short, and the same for equal definitions on every machine.
 std::string definition_id(const Definition& definition);
 
+// All that tells one reading from another but its value: equal for readings of the same thing by
+// the same definition.
+std::string identity_of(const Reading& reading);
+
 }  // namespace kelvin

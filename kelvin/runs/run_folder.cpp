@@ -22,16 +22,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::array kStatuses = {RunStatus::running, RunStatus::finished, RunStatus::stopped,
                                   RunStatus::failed};
 
-RunStatus status_of(const fs::path& path) {
-  const auto text = read_file(path);
-  const auto word = text.substr(0, text.find('\n'));
-  for (const auto status : kStatuses) {
-    if (word == name_of(status)) return status;
-  }
-  check(false, path.string(), ": must hold running, finished, stopped or failed, got '", word, "'");
-  return RunStatus::failed;
-}
-
 std::vector<Json> load_lines(const fs::path& path) {
   std::vector<Json> lines;
   if (!fs::exists(path)) return lines;
@@ -183,7 +173,7 @@ Run load_run(const fs::path& path) {
         Json::parse(read_file(path / "metadata.json"), nullptr, /*allow_exceptions=*/false);
     check(run.metadata.is_object(), (path / "metadata.json").string(), ": not a JSON object");
   }
-  if (fs::exists(path / "status")) run.status = status_of(path / "status");
+  run.status = load_status(path);
   if (fs::is_directory(path / "scores")) {
     for (const auto& file : fs::directory_iterator(path / "scores")) {
       if (file.path().extension() == ".csv") run.scores.push_back(load_scores(file.path()));
@@ -193,6 +183,18 @@ Run load_run(const fs::path& path) {
     });
   }
   return run;
+}
+
+RunStatus load_status(const fs::path& run) {
+  const auto path = run / "status";
+  if (!fs::exists(path)) return RunStatus::running;
+  const auto text = read_file(path);
+  const auto word = text.substr(0, text.find('\n'));
+  for (const auto status : kStatuses) {
+    if (word == name_of(status)) return status;
+  }
+  check(false, path.string(), ": must hold running, finished, stopped or failed, got '", word, "'");
+  return RunStatus::failed;
 }
 
 std::vector<fs::path> find_runs(const fs::path& root) {

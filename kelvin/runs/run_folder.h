@@ -63,6 +63,8 @@ struct Run {
 bool is_run(const std::filesystem::path& path);
 
 Run load_run(const std::filesystem::path& path);
+// The status alone; running if the run has not written it yet.
+RunStatus load_status(const std::filesystem::path& run);
 
 // `root` itself if it is a run, else every run below it, by name.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& root);

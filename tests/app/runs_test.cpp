@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kelvin/core/files.h"
+#include "kelvin/runs/run_lock.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 
@@ -39,6 +40,25 @@ TEST(RunsVerb, ShowsTheOtherRunsBesideADamagedOne) {
   EXPECT_NE(result.out.find("\na,unreadable"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("\nb,finished"), std::string::npos) << result.out;
   EXPECT_NE(result.err.find("a/config.toml"), std::string::npos) << result.err;
+}
+
+TEST(RunsVerb, TellsRunsAtWorkFromThoseThatWereKilled) {
+  const TemporaryFolder folder;
+  for (const char* name : {"finished", "killed", "killed-later", "running"}) {
+    write_fake_run(folder.path() / name, 1, 0, 90);
+    if (name != std::string("finished"))
+      write_file_atomically(folder.path() / name / "status", "running\n");
+  }
+  write_file_atomically(folder / "killed-later/lock", "17\n");  // as a killed process leaves it
+  const auto lock = RunLock::take(folder / "running");
+  const auto other = RunLock::take(folder / "finished");  // measured, for example
+  const auto result = run_tool({"runs", folder.path().string(), "-o", "csv"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("\nfinished,finished,"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\nkilled,killed,"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\nkilled-later,killed,"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\nrunning,running,"), std::string::npos) << result.out;
+  EXPECT_EQ(read_file(folder / "killed/status"), "running\n");
 }
 
 }  // namespace

@@ -157,5 +157,20 @@ TEST(LoadReadings, NamesTheDefinitionsWhenTheyAreMissing) {
             (folder / "definitions.json") + ": cannot read: No such file or directory");
 }
 
+TEST(IdentityOf, DependsOnEverythingButTheValue) {
+  const Reading reading{.name = "a", .value = 1, .split = "test", .definition = {{"gamma", 1}}};
+  auto other = reading;
+  other.value = 2;
+  EXPECT_EQ(identity_of(reading), identity_of(other));
+  other.split = "train";
+  EXPECT_NE(identity_of(reading), identity_of(other));
+  other = reading;
+  other.index = 0;
+  EXPECT_NE(identity_of(reading), identity_of(other));
+  other = reading;
+  other.definition["gamma"] = 2;
+  EXPECT_NE(identity_of(reading), identity_of(other));
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -250,5 +250,15 @@ TEST(FindRuns, RefusesAFolderThatIsNotThere) {
   EXPECT_EQ(error_of([] { find_runs("/no/such"); }), "/no/such: no such folder");
 }
 
+TEST(LoadStatus, IsWhatTheRunSaidLast) {
+  const TemporaryFolder folder;
+  const auto run = RunFolder::create(folder / "run", {}, {});
+  EXPECT_EQ(load_status(folder / "run"), RunStatus::running);
+  run.set_status(RunStatus::stopped);
+  EXPECT_EQ(load_status(folder / "run"), RunStatus::stopped);
+  fs::remove(folder / "run/status");
+  EXPECT_EQ(load_status(folder / "run"), RunStatus::running);
+}
+
 }  // namespace
 }  // namespace kelvin
