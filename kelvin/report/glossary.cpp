@@ -45,6 +45,29 @@ const std::vector<Term>& glossary() {
        .label = "singular value",
        .meaning = "A singular value of the matrix of logits; those far below the first carry "
                   "little."},
+      {.name = "entropy_ratio",
+       .label = "entropy of the probabilities",
+       .meaning = "The mean entropy of a sample's probabilities softmax(M / T) over that of equal "
+                  "ones: at 100 % all classes look alike to the loss.",
+       .is_fraction = true},
+      {.name = "loss_spread",
+       .label = "spread of the losses",
+       .meaning = "The standard deviation of the samples' cross-entropies: 0 if the loss does not "
+                  "tell samples apart."},
+      {.name = "loss_distance",
+       .label = "loss − ln C",
+       .meaning = "The mean cross-entropy less the one of equal probabilities: 0 where nothing is "
+                  "known, below it where labels are."},
+      {.name = "probability_cosine",
+       .label = "cosine of the probabilities",
+       .meaning = "The mean cosine between the probabilities of two different samples: 1 if all "
+                  "samples get the same."},
+      {.name = "gradient_diversity",
+       .label = "gradient diversity",
+       .meaning =
+           "The summed squared norms of the samples' gradients in the last weight matrix over the "
+           "squared norm of their sum: one over the number of samples if all point the same way, "
+           "1 if they are orthogonal, more if they cancel."},
       {.name = "attention_logits_rank",
        .label = "rank of attention logits",
        .meaning =

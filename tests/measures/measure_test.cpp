@@ -139,7 +139,8 @@ TEST_P(EveryMeasure, LooksOnlyAtWhatItSaysItNeeds) {
 
 INSTANTIATE_TEST_SUITE_P(Measures, EveryMeasure,
                          testing::Values("accuracy", "attention_rank", "linear_probe",
-                                         "logits_norm", "post_softmax_rank", "solution_rank"),
+                                         "logits_norm", "loss_symmetry", "post_softmax_rank",
+                                         "solution_rank"),
                          [](const auto& info) { return info.param; });
 
 TEST(Measures, RejectsAnUnknownNameAndSuggestsTheNearest) {

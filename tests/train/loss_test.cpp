@@ -6,95 +6,127 @@
 #include <cmath>
 
 #include "tests/support/errors.h"
+#include "tests/support/gradients.h"
+#include "tests/support/losses.h"
+#include "tests/support/tensors.h"
 
 namespace kelvin {
 namespace {
 
-class CrossEntropyAtTemperature : public testing::TestWithParam<double> {};
+class EveryLoss : public testing::TestWithParam<std::string> {
+ protected:
+  Loss loss_ = made_loss(GetParam());
+};
 
-TEST_P(CrossEntropyAtTemperature, HasTheGradientOfCentralDifferences) {
-  const double temperature = GetParam();
-  torch::manual_seed(0);
-  // As large as the temperature: elsewhere the softmax is flat and there is no gradient to see.
-  auto logits = temperature * torch::randn({3, 4}, torch::kFloat64);
-  const auto labels = torch::tensor({1, 3, 0});
-  auto leaf = logits.clone().requires_grad_();
-  cross_entropy(leaf, labels, temperature).backward();
-  const double step = 1e-5 * temperature;
-  for (int64_t i = 0; i < 3; ++i) {
-    for (int64_t j = 0; j < 4; ++j) {
-      auto up = logits.clone();
-      auto down = logits.clone();
-      up[i][j] += step;
-      down[i][j] -= step;
-      const double expected = (cross_entropy(up, labels, temperature).item<double>() -
-                               cross_entropy(down, labels, temperature).item<double>()) /
-                              (2 * step);
-      EXPECT_NEAR(leaf.grad()[i][j].item<double>() * temperature, expected * temperature, 1e-9)
-          << i << ", " << j;
+bool is_finite(const torch::Tensor& tensor) { return torch::isfinite(tensor).all().item<bool>(); }
+
+TEST_P(EveryLoss, HasASummaryOfOneLineAndAReference) {
+  const auto& entry = losses().find(GetParam());
+  EXPECT_FALSE(entry.summary.empty());
+  EXPECT_EQ(entry.summary.find('\n'), std::string::npos);
+  EXPECT_FALSE(entry.reference.empty());
+}
+
+TEST_P(EveryLoss, HasTheGradientsOfCentralDifferences) {
+  const auto logits = 2 * noise({3, 4}, 1);
+  const auto labels = labels_of({1, 3, 0});
+  for (const double value : {0.5, 1., 3.}) {
+    const auto temperature = torch::tensor(value, torch::kFloat64);
+    expect_gradient(
+        [&](const torch::Tensor& at) { return 10 * value * loss_(at, labels, temperature).loss; },
+        logits);
+    expect_gradient(
+        [&](const torch::Tensor& at) { return 10 * value * loss_(logits, labels, at).loss; },
+        temperature);
+  }
+}
+
+TEST_P(EveryLoss, TellsOfEverySample) {
+  const auto logits = noise({6, 5}, 2).requires_grad_();
+  const auto labels = labels_of({0, 1, 2, 3, 4, 0});
+  const auto temperature = torch::tensor(0.5, torch::kFloat64);
+  const auto all = loss_(logits, labels, temperature);
+  EXPECT_TRUE(all.loss.requires_grad());
+  EXPECT_FALSE(all.sample_losses.requires_grad());
+  EXPECT_FALSE(all.entropies.requires_grad());
+  EXPECT_NEAR(all.loss.item<double>(), all.sample_losses.mean().item<double>(), 1e-14);
+  EXPECT_TRUE(all.predictions.equal(logits.argmax(1)));
+  for (int64_t i = 0; i < 6; ++i) {
+    const auto one = loss_(logits.detach().narrow(0, i, 1), labels.narrow(0, i, 1), temperature);
+    EXPECT_NEAR(one.loss.item<double>(), all.sample_losses[i].item<double>(), 1e-14);
+    EXPECT_NEAR(one.entropies.item<double>(), all.entropies[i].item<double>(), 1e-14);
+  }
+}
+
+TEST_P(EveryLoss, IsFiniteAtExtremeTemperaturesAndLogits) {
+  const auto labels = labels_of({0, 1, 2, 3});
+  for (const double value : {1e-3, 1e-2, 1., 1e2, 1e4}) {
+    for (const double scale : {0., 1e-6, 1e-3, 1., 1e3, 1e6, 1e30}) {
+      SCOPED_TRACE(testing::Message() << "T = " << value << ", logits of " << scale);
+      // Some labels get all the probability and some none.
+      const auto logits =
+          (scale * (noise({4, 6}, 3) + 3 * torch::eye(4, 6))).to(torch::kFloat32).requires_grad_();
+      const auto temperature = torch::tensor(value).requires_grad_();
+      const auto values = loss_(logits, labels, temperature);
+      values.loss.backward();
+      EXPECT_TRUE(is_finite(values.loss));
+      EXPECT_TRUE(is_finite(values.sample_losses));
+      EXPECT_TRUE(is_finite(values.entropies));
+      EXPECT_TRUE(is_finite(logits.grad()));
+      EXPECT_TRUE(is_finite(temperature.grad()));
     }
   }
 }
 
-TEST_P(CrossEntropyAtTemperature, HasTheGradientOfProbabilitiesMinusOneHotOverT) {
-  const double temperature = GetParam();
-  torch::manual_seed(1);
-  auto logits = torch::randn({5, 6}, torch::kFloat64).requires_grad_();
-  const auto labels = torch::tensor({1, 3, 0, 5, 5});
-  cross_entropy(logits, labels, temperature).backward();
-  const auto one_hot = torch::one_hot(labels, 6).to(torch::kFloat64);
-  const auto expected =
-      (torch::softmax(logits.detach() / temperature, 1) - one_hot) / (5 * temperature);
-  EXPECT_TRUE(torch::allclose(logits.grad(), expected, 1e-10, 1e-14));
+TEST_P(EveryLoss, OfASingleClassIsNothing) {
+  const auto logits = torch::tensor({{2.F}, {-1.F}}).requires_grad_();
+  const auto values = loss_(logits, labels_of({0, 0}), torch::tensor(2.));
+  values.loss.backward();
+  EXPECT_EQ(values.loss.item<double>(), 0);
+  expect_close(logits.grad(), torch::zeros({2, 1}), 0);
 }
 
-TEST_P(CrossEntropyAtTemperature, EqualsTorchsOfLogitsOverT) {
-  const double temperature = GetParam();
-  torch::manual_seed(2);
-  const auto logits = 3 * torch::randn({20, 7}, torch::kFloat64);
-  const auto labels = torch::randint(7, {20}, torch::kInt64);
-  const double expected =
-      torch::nn::functional::cross_entropy(logits / temperature, labels).item<double>();
-  EXPECT_NEAR(cross_entropy(logits, labels, temperature).item<double>(), expected,
-              1e-12 * (1 + expected));
+TEST_P(EveryLoss, TakesHalfPrecision) {
+  const auto logits = noise({4, 5}, 4).to(torch::kHalf).requires_grad_();
+  const auto values = loss_(logits, labels_of({0, 1, 2, 3}), torch::tensor(1.));
+  values.loss.backward();
+  EXPECT_EQ(values.loss.scalar_type(), torch::kFloat32);
+  EXPECT_EQ(logits.grad().scalar_type(), torch::kHalf);
+  EXPECT_GT(logits.grad().abs().max().item<double>(), 0);
 }
 
-TEST_P(CrossEntropyAtTemperature, OfEqualLogitsIsTheLogarithmOfTheClasses) {
-  for (const int64_t classes : {2, 10, 100}) {
-    const auto loss = cross_entropy(torch::full({3, classes}, 4.5, torch::kFloat64),
-                                    torch::tensor({0, 1, 1}), GetParam());
-    EXPECT_NEAR(loss.item<double>(), std::log(static_cast<double>(classes)), 1e-12);
-  }
+TEST_P(EveryLoss, IsNotFiniteForALogitThatIsNoNumber) {
+  auto logits = torch::zeros({2, 3});
+  logits[1][2] = std::nan("");
+  const auto values = loss_(logits, labels_of({0, 1}), torch::tensor(1.));
+  EXPECT_FALSE(is_finite(values.loss));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CrossEntropyAtTemperature, testing::Values(0.1, 1.0, 100.0));
-
-TEST(CrossEntropy, StaysFiniteForHugeLogitsAtASmallTemperature) {
-  auto logits = torch::tensor({{3e38F, 0.0F}, {0.0F, 3e38F}}).requires_grad_();
-  const auto loss = cross_entropy(logits, torch::tensor({0, 1}), 0.01);
-  loss.backward();
-  EXPECT_EQ(loss.item<double>(), 0);
-  EXPECT_TRUE(torch::isfinite(logits.grad()).all().item<bool>());
-}
-
-TEST(CrossEntropy, RejectsShapesThatDoNotFit) {
-  EXPECT_EQ(error_of([] {
-              cross_entropy(torch::zeros({3, 4}), torch::zeros({2}, torch::kInt64), 1);
+TEST_P(EveryLoss, RejectsWhatDoesNotFitUnderItsOwnName) {
+  EXPECT_EQ(
+      error_of([&] {
+        loss_(torch::zeros({3, 4}), labels_of({0, 0}), torch::tensor(1.));
+      }),
+      GetParam() + ": needs logits [samples, classes] and labels [samples], got [3, 4] and [2]");
+  EXPECT_EQ(error_of([&] {
+              loss_(torch::zeros({1, 4}), labels_of({4}), torch::tensor(1.));
             }),
-            "cross_entropy: needs logits [samples, classes] and labels [samples], got [3, 4] and "
-            "[2]");
-  EXPECT_EQ(error_of([] { cross_entropy(torch::zeros({3}), torch::zeros({3}, torch::kInt64), 1); }),
-            "cross_entropy: needs logits [samples, classes] and labels [samples], got [3] and [3]");
+            GetParam() + ": labels must be in [0, 4), got 4 for sample 0");
+  EXPECT_EQ(error_of([&] {
+              loss_(torch::zeros({1, 4}), labels_of({0}), torch::tensor(0.));
+            }),
+            GetParam() + ": temperature must be a finite number above 0, got 0");
 }
 
-TEST(CrossEntropy, RejectsATemperatureThatIsNotAboveZero) {
-  const auto logits = torch::zeros({1, 2});
-  const auto labels = torch::zeros({1}, torch::kInt64);
-  for (const double temperature : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
-    const auto message = error_of([&] { cross_entropy(logits, labels, temperature); });
-    EXPECT_NE(message.find("temperature must be a finite number above 0"), std::string::npos)
-        << message;
-  }
+INSTANTIATE_TEST_SUITE_P(Losses, EveryLoss, testing::ValuesIn(losses().names()),
+                         [](const auto& info) { return info.param; });
+
+TEST(Losses, AreFoundByName) {
+  EXPECT_EQ(losses().names(),
+            (std::vector<std::string>{"cross_entropy", "focal", "logit_norm", "mse"}));
+  EXPECT_TRUE(error_of([] {
+                losses().find("focall");
+              }).starts_with("no loss named 'focall'; did you mean 'focal'?"));
 }
 
 }  // namespace
