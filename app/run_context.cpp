@@ -1,6 +1,7 @@
 #include "app/run_context.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -42,6 +43,12 @@ RunContext run_context(ProgressBar& bar) {
           [] {
             const auto now = std::chrono::system_clock::now().time_since_epoch();
             return std::chrono::duration<double>(now).count();
+          },
+      .peak_memory =
+          [] {
+            rusage usage{};
+            ::getrusage(RUSAGE_SELF, &usage);
+            return int64_t{1024} * usage.ru_maxrss;
           },
       .warn = [&bar](const std::string& text) { bar.say("warning: " + text); },
       .process_name = host_name() + "." + std::to_string(::getpid()),

@@ -32,6 +32,7 @@ struct RunContext {
   std::function<double()> seconds = [] { return 0.0; };  // monotonic
   std::function<bool()> should_stop = [] { return false; };
   std::function<double()> time_of_day = [] { return 0.0; };  // UNIX seconds
+  std::function<int64_t()> peak_memory = [] { return int64_t{0}; };  // bytes of this process
   std::function<void(const std::string&)> warn = [](const std::string&) {};
   std::filesystem::path data_folder = {};  // where datasets lie
   std::string process_name = "kelvin";     // unlike that of any other process
@@ -46,8 +47,7 @@ struct ComputeApi {
   // Checks every setting and returns the config with nothing unset any more.
   Config (*resolve)(const Config& config);
 
-  // What a run of a resolved config would cost: parameters, macs_per_image, weight_layers, norms,
-  // ...
+  // What a run of a resolved config would cost and start from, see plan.h.
   nlohmann::ordered_json (*plan)(const Config& resolved, const RunContext& context);
 
   // One run from data to readings in the new folder `output`.  Stops early, and

@@ -7,6 +7,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/experiment/initial_logits.h"
 #include "kelvin/experiment/prepared_model.h"
+#include "kelvin/experiment/run_costs.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/model/description.h"
 
@@ -44,6 +45,24 @@ Json json_of(const InitialLogits& initial, double temperature) {
   return json;
 }
 
+// To be counted, and to train on for a moment; pictures stay on disk.
+Dataset load_whole(const RunSettings& settings, const RunContext& context) {
+  auto request = settings.request;
+  request.cache_images = false;
+  request.data_folder = context.data_folder;
+  return load_dataset(settings.dataset, request);
+}
+
+Json json_of(const RunCosts& costs) {
+  return {{"estimated_minutes",
+           costs.training_minutes + costs.observing_minutes + costs.measuring_minutes},
+          {"estimated_training_minutes", costs.training_minutes},
+          {"estimated_observing_minutes", costs.observing_minutes},
+          {"estimated_measuring_minutes", costs.measuring_minutes},
+          {"estimated_memory_bytes", costs.memory_bytes},
+          {"estimated_disk_bytes", costs.disk_bytes}};
+}
+
 }  // namespace
 
 Json plan(const Config& resolved, const RunContext& context) {
@@ -56,6 +75,7 @@ Json plan(const Config& resolved, const RunContext& context) {
                {"weight_layers", description.layers.size()},
                {"macs_per_image", description.macs},
                {"training_gflop_per_1000_images", 6e-6 * static_cast<double>(description.macs)}};
+  plan.update(json_of(run_costs(settings, load_whole(settings, context), context)));
   if (model->head() == nullptr) return plan;
   const auto initial = initial_logits(*model, part, affordable_samples(*model, shape),
                                       !settings.init.pretrained.empty());

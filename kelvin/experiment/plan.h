@@ -7,8 +7,9 @@
 
 namespace kelvin {
 
-// What a run of a resolved config would cost and start from: parameters, layers, multiply-adds, the
-// norm of the logits at step 0 beside what is predicted for it.
+// What a run of a resolved config would cost and start from: parameters, layers, multiply-adds;
+// minutes, memory and disk as a few steps on this machine let expect; the norm of the logits at
+// step 0 beside what is predicted for it.
 nlohmann::ordered_json plan(const Config& resolved, const RunContext& context);
 
 // The norms of the logits at step 0 for each of the seeds, on `samples` training images (0: as many

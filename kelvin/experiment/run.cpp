@@ -215,6 +215,7 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
 Readings measure_run(const std::filesystem::path& path, const std::vector<std::string>& measures,
                      const RunContext& context) {
   const auto folder = RunFolder::open(path);
+  const auto lock = RunLock::take(path);
   auto settings = RunSettings::from(Config::load(path / "config.toml"));
   if (!measures.empty()) {
     settings.measure.names = measures;

@@ -97,6 +97,13 @@ void read_data(const Config& config, RunSettings& run) {
   finish(run.resolved, settings);
 }
 
+// With how many training images the schedules count is known only once they are there, but where
+// they end is nearly the same for any.
+double end_of(const TrainOptions& train) {
+  constexpr int64_t kManySamples = 1'000'000;
+  return last_temperature(train, kManySamples);
+}
+
 void read_training(const Config& config, RunSettings& run) {
   auto settings = config.section("train");
   const auto augmentation = run.train.augmentation;  // of the section "data"
@@ -145,13 +152,6 @@ std::vector<std::string> read_each_measure(const Config& config, RunSettings& ru
     finish(run.resolved, settings);
   }
   return sections;
-}
-
-// With how many training images the schedules count is known only once they are there, but where
-// they end is nearly the same for any.
-double end_of(const TrainOptions& train) {
-  constexpr int64_t kManySamples = 1'000'000;
-  return last_temperature(train, kManySamples);
 }
 
 ModelShape model_shape(const ImageShape& image, int64_t classes) {

@@ -39,7 +39,7 @@ void check_dropout(const Settings& settings, double dropout) {
 }
 
 torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& input) {
-  if (!rounds_products()) return layer->forward(input);
+  if (!rounds_products()) return layer.ptr()->forward(input);
   return in_precision(torch::conv2d(in_precision(input), in_precision(layer->weight),
                                     in_precision(layer->bias), layer->options.stride(),
                                     padding_of(layer), layer->options.dilation(),
@@ -47,7 +47,7 @@ torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& in
 }
 
 torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input) {
-  if (!rounds_products()) return layer->forward(input);
+  if (!rounds_products()) return layer.ptr()->forward(input);
   return in_precision(torch::linear(in_precision(input), in_precision(layer->weight),
                                     in_precision(layer->bias)));
 }

@@ -133,7 +133,8 @@ class Training {
       torch::NoGradGuard no_grad;
       log_temperature_.copy_(required(start.state, kLogTemperature));
     }
-    at::detail::getDefaultCPUGenerator().set_state(required(start.state, kGenerator));
+    auto generator = at::detail::getDefaultCPUGenerator();
+    generator.set_state(required(start.state, kGenerator));
     state_.epoch = start.epoch;
     state_.step = start.step;
     state_.images = start.images;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kelvin/model/weights.h"
+#include "kelvin/core/files.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 
@@ -15,65 +15,136 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::shared_ptr<Model> small_model(uint64_t seed) {
-  torch::manual_seed(seed);
-  Settings settings("model", {{"width", 3}, {"depth", 2}});
-  return models().find("mlp").build({.height = 2, .width = 2}, settings);
+Checkpoint at_step(int64_t step, double value) {
+  return {.training = {.epoch = 2,
+                       .step = step,
+                       .epoch_steps = 3,
+                       .images = 1234,
+                       .sums = {.loss = 0.1, .entropy = 1.0 / 3, .right = 17, .samples = 96},
+                       .temperature = 2.5,
+                       .weights = {{"weight", torch::full({2, 3}, value)},
+                                   {"count", torch::tensor(int64_t{9})}},
+                       .state = {{"generator", torch::arange(5, torch::kUInt8)},
+                                 {"optimizer/weight/momentum", torch::rand({2, 3})}}},
+          .seconds = 1e-7,
+          .sizes = {{"metrics.jsonl", 77}},
+          .best_accuracy = 0.7};
 }
 
-class Checkpoint : public testing::Test {
+class CheckpointTest : public testing::Test {
  protected:
-  bool last_is(uint64_t seed) const {
-    save_weights(folder_ / "expected", *small_model(seed));
-    return whole_file(last_weights(run_.path())) == whole_file(folder_ / "expected");
+  fs::path run() const { return folder_.path() / "run"; }
+  fs::path link(const char* name) const { return run() / "checkpoints" / name; }
+
+  void write(int64_t step, double value) const {
+    write_checkpoint(run(), at_step(step, value));
+    link_checkpoint(run(), CheckpointLink::last, step);
+  }
+
+  double last_value() const {
+    return last_checkpoint(run())->training.weights.at("weight")[0][0].item<double>();
   }
 
   TemporaryFolder folder_;
-  RunFolder run_ = RunFolder::create(folder_ / "run", {}, {});
 };
 
-TEST_F(Checkpoint, IsWhatLastPointsAt) {
-  write_checkpoint(run_, *small_model(1), 40);
-  EXPECT_TRUE(last_is(1));
-  EXPECT_EQ(fs::read_symlink(run_.path() / "checkpoints" / "last"), "step-40");
+TEST_F(CheckpointTest, IsReadAsItWasWritten) {
+  torch::manual_seed(0);
+  const auto written = at_step(40, 0.3);
+  write_checkpoint(run(), written);
+  link_checkpoint(run(), CheckpointLink::last, 40);
+  const auto read = last_checkpoint(run()).value();
+  EXPECT_EQ(read.training.epoch, 2);
+  EXPECT_EQ(read.training.step, 40);
+  EXPECT_EQ(read.training.epoch_steps, 3);
+  EXPECT_EQ(read.training.images, 1234);
+  EXPECT_EQ(read.training.sums.loss, 0.1);
+  EXPECT_EQ(read.training.sums.entropy, 1.0 / 3);
+  EXPECT_EQ(read.training.sums.right, 17);
+  EXPECT_EQ(read.training.sums.samples, 96);
+  EXPECT_EQ(read.training.temperature, 2.5);
+  EXPECT_EQ(read.seconds, 1e-7);
+  EXPECT_EQ(read.best_accuracy, 0.7);
+  EXPECT_EQ(read.sizes, written.sizes);
+  for (const auto& [name, tensor] : written.training.weights) {
+    EXPECT_TRUE(read.training.weights.at(name).equal(tensor)) << name;
+  }
+  for (const auto& [name, tensor] : written.training.state) {
+    EXPECT_TRUE(read.training.state.at(name).equal(tensor)) << name;
+  }
+  EXPECT_EQ(last_temperature(run()), 2.5);
 }
 
-TEST_F(Checkpoint, MovesOnAndKeepsTheEarlierOne) {
-  write_checkpoint(run_, *small_model(1), 40);
-  write_checkpoint(run_, *small_model(2), 80);
-  EXPECT_TRUE(last_is(2));
-  EXPECT_TRUE(fs::exists(run_.path() / "checkpoints" / "step-40" / "model.safetensors"));
-  EXPECT_FALSE(fs::exists(fs::symlink_status(run_.path() / "checkpoints" / "last.part")));
+TEST_F(CheckpointTest, IsWhatItsLinkPointsAt) {
+  write(40, 1);
+  EXPECT_EQ(fs::read_symlink(link("last")), "step-40");
+  write(80, 2);
+  EXPECT_EQ(last_value(), 2);
+  EXPECT_TRUE(fs::exists(link("step-40")));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(link("last.part"))));
 }
 
-TEST_F(Checkpoint, MayBeWrittenTwiceForOneStep) {
-  write_checkpoint(run_, *small_model(1), 40);
-  write_checkpoint(run_, *small_model(2), 40);
-  EXPECT_TRUE(last_is(2));
+TEST_F(CheckpointTest, RemovesOnlyWhatNoLinkPointsAt) {
+  write(40, 1);
+  link_checkpoint(run(), CheckpointLink::best, 40);
+  write(80, 2);
+  write(120, 3);
+  fs::create_directories(link("step-160.part"));
+  remove_unlinked_checkpoints(run());
+  EXPECT_TRUE(fs::exists(link("step-40")));
+  EXPECT_FALSE(fs::exists(link("step-80")));
+  EXPECT_TRUE(fs::exists(link("step-120")));
+  EXPECT_FALSE(fs::exists(link("step-160.part")));
 }
 
-TEST_F(Checkpoint, RecoversFromAnInterruptedLink) {
-  fs::create_directories(run_.path() / "checkpoints");
-  fs::create_directory_symlink("step-7", run_.path() / "checkpoints" / "last.part");
-  write_checkpoint(run_, *small_model(1), 40);
-  EXPECT_TRUE(last_is(1));
+TEST_F(CheckpointTest, RecoversFromWhatAKilledProcessLeft) {
+  fs::create_directories(link("step-40.part"));
+  std::ofstream(link("step-40.part") / "model.safetensors") << "half";
+  fs::create_directories(link("step-40"));
+  fs::create_directory_symlink("step-7", link("last.part"));
+  write(40, 1);
+  EXPECT_EQ(last_value(), 1);
+  EXPECT_FALSE(fs::exists(link("step-40.part")));
 }
 
-TEST_F(Checkpoint, StillWorksWhenTheRunIsMoved) {
-  write_checkpoint(run_, *small_model(1), 40);
-  fs::rename(run_.path(), folder_ / "moved");
+TEST_F(CheckpointTest, StillWorksWhenTheRunIsMoved) {
+  write(40, 1);
+  fs::rename(run(), folder_ / "moved");
   EXPECT_TRUE(fs::exists(last_weights(folder_ / "moved")));
+  EXPECT_TRUE(last_checkpoint(folder_ / "moved").has_value());
 }
 
-TEST_F(Checkpoint, ThatIsMissingIsAnError) {
-  const auto message = error_of([&] { last_weights(run_.path()); });
-  EXPECT_TRUE(message.starts_with(run_.path().string() + ": has no weights yet")) << message;
+TEST_F(CheckpointTest, MayNotBeThereYet) {
+  EXPECT_FALSE(last_checkpoint(run()).has_value());
+  EXPECT_FALSE(last_temperature(run()).has_value());
+  const auto message = error_of([&] { last_weights(run()); });
+  EXPECT_TRUE(message.starts_with(run().string() + ": has no weights yet")) << message;
 }
 
-TEST_F(Checkpoint, ThatCannotBeWrittenIsAnError) {
-  std::ofstream(run_.path() / "checkpoints") << "a file";
-  const auto message = error_of([&] { write_checkpoint(run_, *small_model(1), 1); });
-  EXPECT_NE(message.find("checkpoints: cannot be made"), std::string::npos) << message;
+TEST_F(CheckpointTest, ThatCannotBeWrittenIsAnError) {
+  fs::create_directories(run());
+  std::ofstream(run() / "checkpoints") << "a file";
+  const auto message = error_of([&] { write(1, 1); });
+  EXPECT_NE(message.find("step-1.part: cannot be made"), std::string::npos) << message;
+}
+
+TEST_F(CheckpointTest, WithoutItsTrainingStateIsAnError) {
+  write(40, 1);
+  fs::remove(link("step-40") / "training.json");
+  const auto message = error_of([&] { last_checkpoint(run()); });
+  EXPECT_NE(message.find("has no training.json, so that training cannot go on from it"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(CheckpointTest, WithDamagedFactsIsOneLine) {
+  write(40, 1);
+  for (const char* content : {"", "[]", "{}", R"({"epoch": "two"})", "{\"epoch\": 1"}) {
+    write_file_atomically(link("step-40") / "training.json", content);
+    const auto message = error_of([&] { last_checkpoint(run()); });
+    EXPECT_NE(message.find("training.json: "), std::string::npos) << content << ": " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
 }
 
 }  // namespace

@@ -43,6 +43,16 @@ TEST(Plan, CountsTheEnlargedImages) {
   EXPECT_EQ(macs_at("48"), 3 * 48 * 48 * 8 + 8 * 8 + 8 * 10);
 }
 
+TEST(Plan, TellsMinutesAndDisk) {
+  RunContext context;
+  double now = 0;
+  context.seconds = [&now] { return now += 6; };
+  const auto shown = plan(config_of({"train.batch_size=64", "train.epochs=10"}), context);
+  EXPECT_NEAR(shown.at("estimated_training_minutes").get<double>(), 1, 1e-9);
+  EXPECT_GT(shown.at("estimated_minutes").get<double>(), 1);
+  EXPECT_GT(shown.at("estimated_disk_bytes").get<int64_t>(), 0);
+}
+
 TEST(InitialNorms, AreThoseOfEachSeed) {
   const auto lines = initial_norms(config_of({}), {3, 4, 3}, 50, {});
   ASSERT_EQ(lines.size(), 3U);

@@ -1,4 +1,4 @@
-#include "kelvin/experiment/epoch_metrics.h"
+#include "kelvin/experiment/trajectory.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -21,9 +21,9 @@ std::vector<double> doubles_of(const Array& array) {
 }
 
 // A linear model whose logits the test sets by hand: all images get the bias.
-class EpochMetricsTest : public testing::Test {
+class TrajectoryTest : public testing::Test {
  protected:
-  EpochMetricsTest() {
+  TrajectoryTest() {
     Config config;
     for (const char* each :
          {"data.name=glyphs10", "data.train_samples=40", "data.test_samples=30", "model.name=mlp",
@@ -43,7 +43,7 @@ class EpochMetricsTest : public testing::Test {
     model_->parameters()[1][label] = value;
   }
 
-  EpochMetrics metrics() const { return {dataset_, settings_, folder_, context_}; }
+  Trajectory metrics() const { return {dataset_, foreign_, settings_, log_, context_}; }
 
   TrainState state_at(int64_t epoch) const {
     return {.model = *model_,
@@ -51,7 +51,9 @@ class EpochMetricsTest : public testing::Test {
             .epoch = epoch,
             .step = 10 * epoch,
             .total_steps = 100,
+            .steps_per_epoch = 10,
             .rate = 0.25,
+            .temperature = 2,
             .loss = 0.75,
             .images = 400 * epoch};
   }
@@ -62,12 +64,14 @@ class EpochMetricsTest : public testing::Test {
   TemporaryFolder temporary_;
   RunFolder folder_ = RunFolder::create(temporary_ / "run", {}, nlohmann::ordered_json::object());
   RunContext context_;
+  RunLog log_{folder_, context_, 0};
   RunSettings settings_;
   Dataset dataset_;
+  std::vector<Dataset> foreign_;
   std::shared_ptr<Model> model_;
 };
 
-TEST_F(EpochMetricsTest, WriteWhatTheLogitsAre) {
+TEST_F(TrajectoryTest, WriteWhatTheLogitsAre) {
   auto observer = metrics();
   set_bias(0, 3);
   observer.before_training(state_at(0));
@@ -81,7 +85,7 @@ TEST_F(EpochMetricsTest, WriteWhatTheLogitsAre) {
   EXPECT_EQ(line.at("temperature"), 2);
 }
 
-TEST_F(EpochMetricsTest, TellTheShareOfRightAnswers) {
+TEST_F(TrajectoryTest, TellTheShareOfRightAnswers) {
   auto observer = metrics();
   observer.before_training(state_at(0));
   // Everything is taken for class 0, of which a tenth of the samples are, give or take the choice.
@@ -91,7 +95,7 @@ TEST_F(EpochMetricsTest, TellTheShareOfRightAnswers) {
   EXPECT_DOUBLE_EQ(accuracy * 20, std::round(accuracy * 20));
 }
 
-TEST_F(EpochMetricsTest, TakeTheLossFromTrainingOnceThereIsOne) {
+TEST_F(TrajectoryTest, TakeTheLossFromTrainingOnceThereIsOne) {
   auto observer = metrics();
   observer.before_training(state_at(0));
   observer.after_epoch(state_at(1));
@@ -104,7 +108,7 @@ TEST_F(EpochMetricsTest, TakeTheLossFromTrainingOnceThereIsOne) {
   EXPECT_EQ(all[1].at("lr"), 0.25);
 }
 
-TEST_F(EpochMetricsTest, DoNotChargeTrainingForTheirOwnTime) {
+TEST_F(TrajectoryTest, DoNotChargeTrainingForTheirOwnTime) {
   // Each look at the clock while observing takes a second.
   context_.seconds = [this] { return now_ += 1; };
   auto observer = metrics();
@@ -118,7 +122,7 @@ TEST_F(EpochMetricsTest, DoNotChargeTrainingForTheirOwnTime) {
   EXPECT_DOUBLE_EQ(line.at("images_per_second"), 400 / seconds);
 }
 
-TEST_F(EpochMetricsTest, MeasureHowMuchTheNormGrew) {
+TEST_F(TrajectoryTest, MeasureHowMuchTheNormGrew) {
   auto observer = metrics();
   set_bias(0, 2);
   observer.before_training(state_at(0));
@@ -130,13 +134,13 @@ TEST_F(EpochMetricsTest, MeasureHowMuchTheNormGrew) {
   EXPECT_EQ(growth.definition.at("samples"), 20);
 }
 
-TEST_F(EpochMetricsTest, KeepTheSpectrumOfEachLine) {
+TEST_F(TrajectoryTest, KeepTheSpectrumOfEachLine) {
   auto observer = metrics();
   set_bias(0, 2);
   observer.before_training(state_at(0));
   set_bias(0, 6);
   observer.after_epoch(state_at(1));
-  observer.write_curves();
+  log_.write_curves();
   const auto curves = read_npz(folder_.path() / "curves.npz");
   EXPECT_EQ(doubles_of(curves.at("epochs")), (std::vector<double>{0, 1}));
   ASSERT_EQ(curves.at("logits_singular_values").shape, (std::vector<int64_t>{2, 10}));
@@ -147,14 +151,98 @@ TEST_F(EpochMetricsTest, KeepTheSpectrumOfEachLine) {
   EXPECT_NEAR(values[1], 0, 1e-5);
 }
 
-TEST_F(EpochMetricsTest, LeaveTheModelInTrainingMode) {
+TEST_F(TrajectoryTest, LookAlsoAtLogSpacedSteps) {
+  settings_.measure.steps_per_decade = 1;
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  for (int64_t step = 1; step <= 20; ++step) {
+    auto state = state_at(step / 10);
+    state.step = step;
+    observer.after_step(state);
+    if (step % 10 == 0) observer.after_epoch(state);
+  }
+  std::vector<double> steps;
+  std::vector<double> epochs;
+  for (const auto& line : lines()) {
+    steps.push_back(line.at("step"));
+    epochs.push_back(line.at("epoch"));
+  }
+  EXPECT_EQ(steps, (std::vector<double>{0, 1, 10, 20}));
+  EXPECT_EQ(epochs, (std::vector<double>{0, 0.1, 1, 2}));
+}
+
+TEST_F(TrajectoryTest, TellHowSymmetricTheLossIs) {
+  auto observer = metrics();
+  set_bias(0, 0);
+  observer.before_training(state_at(0));
+  const auto line = lines().at(0);
+  EXPECT_NEAR(line.at("entropy_ratio"), 1, 1e-9);
+  EXPECT_NEAR(line.at("loss_spread"), 0, 1e-7);
+  EXPECT_NEAR(line.at("loss_distance"), 0, 1e-9);
+  EXPECT_NEAR(line.at("probability_cosine"), 1, 1e-9);
+}
+
+TEST_F(TrajectoryTest, UseTheTemperatureOfTheMoment) {
+  auto observer = metrics();
+  set_bias(0, 3);
+  auto state = state_at(0);
+  state.temperature = 6;
+  observer.before_training(state);
+  EXPECT_EQ(lines().at(0).at("temperature"), 6);
+  EXPECT_NEAR(lines().at(0).at("logits_norm_over_t"), 0.5 * std::sqrt(20), 1e-9);
+}
+
+TEST_F(TrajectoryTest, LookAtTheAverageOfTheWeights) {
+  set_bias(0, 3);
+  WeightAverage average(*model_, 0.9);
+  set_bias(0, 5);
+  auto state = state_at(1);
+  state.average = &average;
+  auto observer = metrics();
+  observer.after_epoch(state);
+  EXPECT_NEAR(lines().at(0).at("logits_norm_per_sample"), 3, 1e-6);
+  EXPECT_EQ(model_->parameters()[1][0].item<double>(), 5);
+}
+
+TEST_F(TrajectoryTest, MeasureMoreIfAskedTo) {
+  settings_.measure.during = {"linear_probe"};
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  EXPECT_NE(whole_file(folder_.path() / "trajectory.jsonl").find("probe_accuracy"),
+            std::string::npos);
+}
+
+TEST_F(TrajectoryTest, GoOnFromWhatIsWritten) {
+  {
+    auto observer = metrics();
+    set_bias(0, 2);
+    observer.before_training(state_at(0));
+  }
+  auto observer = metrics();
+  observer.set_seconds_before(100);
+  observer.before_training(state_at(1));
+  EXPECT_EQ(lines().size(), 1U);  // nothing is looked at twice
+  set_bias(0, 8);
+  now_ += 5;
+  observer.after_epoch(state_at(2));
+  EXPECT_NEAR(observer.norm_growth().value().value, 4, 1e-9);
+  EXPECT_DOUBLE_EQ(lines().at(1).at("seconds"), 105);
+}
+
+TEST(LogSpacedSteps, AreEvenInTheirLogarithm) {
+  EXPECT_EQ(log_spaced_steps(1, 1000), (std::vector<int64_t>{1, 10, 100, 1000}));
+  EXPECT_EQ(log_spaced_steps(3, 99), (std::vector<int64_t>{1, 2, 5, 10, 22, 46}));
+  EXPECT_TRUE(log_spaced_steps(0, 1000).empty());
+}
+
+TEST_F(TrajectoryTest, LeaveTheModelInTrainingMode) {
   model_->train();
   auto observer = metrics();
   observer.before_training(state_at(0));
   EXPECT_TRUE(model_->is_training());
 }
 
-TEST_F(EpochMetricsTest, KnowNoGrowthFromNothing) {
+TEST_F(TrajectoryTest, KnowNoGrowthFromNothing) {
   EXPECT_FALSE(metrics().norm_growth().has_value());
 }
 

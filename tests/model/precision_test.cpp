@@ -93,7 +93,7 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
     if (GetParam().starts_with("resnet")) values["width"] = GetParam() == "resnet10" ? 0.25 : 0.5;
     if (GetParam().starts_with("vgg")) values["width"] = 0.0625;
     if (GetParam() == "mlp") values = {{"width", 32}, {"depth", 3}};
-    if (GetParam() == "vit_tiny") values = {{"width", 24}, {"depth", 2}, {"heads", 2}};
+    if (GetParam() == "vit_tiny") values = {{"width", 0.125}, {"depth", 2}};
     Settings settings("model", values);
     return models().find(GetParam()).build({}, settings);
   }

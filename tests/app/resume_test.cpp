@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "kelvin/core/files.h"
+#include "tests/support/fake_run.h"
+#include "tests/support/same_run.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A second or two of training, with checkpoints within the epochs, dropout and augmentation.
+std::vector<std::string> short_run(const std::string& output) {
+  return {"train",          "--model",       "mlp",
+          "--dataset",      "glyphs100",     "--epochs",
+          "4",              "-b",            "50",
+          "--threads",      "2",             "--augment",
+          "crop-flip",      "--quiet",       "--checkpoint-steps",
+          "7",              "--output",      output,
+          "model.width=256", "model.depth=4", "model.dropout=0.1",
+          "data.train_samples=1000", "data.test_samples=200", "measure.epoch_samples=50",
+          "measure.train_samples=100", "measure.steps_per_decade=3"};
+}
+
+int lines_of(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// One run that nothing disturbed.
+class ResumeVerb : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    kept_folder = new TemporaryFolder;
+    const auto result = run_tool(short_run(undisturbed()));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  static void TearDownTestSuite() { delete kept_folder; }
+
+  static std::string undisturbed() { return *kept_folder / "undisturbed"; }
+
+  // Stops a run by `signal` once its metrics have so many lines.
+  static CommandResult stopped_run(const std::string& run, int signal, int lines) {
+    StartedCommand command(tool_words(short_run(run)));
+    for (int i = 0; i < 3000 && lines_of(whole_file(run + "/metrics.jsonl")) < lines; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    command.send(signal);
+    return command.wait();
+  }
+
+  static inline TemporaryFolder* kept_folder = nullptr;
+};
+
+TEST_F(ResumeVerb, GoesOnToTheSameBitsAfterAnInterrupt) {
+  const TemporaryFolder folder;
+  const auto stopped = stopped_run(folder / "run", SIGTERM, 4);
+  EXPECT_EQ(stopped.exit_code, 143) << stopped.err;
+  EXPECT_EQ(stopped.err, "kelvin train: stopped; go on with: kelvin resume " + (folder / "run") +
+                             "\n");
+  ASSERT_EQ(load_run(folder / "run").status, RunStatus::stopped);
+  const auto result = run_tool({"resume", folder / "run", "--quiet"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("solution rank"), std::string::npos) << result.out;
+  expect_same_run(folder / "run", undisturbed());
+  EXPECT_EQ(load_run(folder / "run").metadata.at("resumed").size(), 1U);
+}
+
+TEST_F(ResumeVerb, GoesOnToTheSameBitsHoweverOftenItIsKilled) {
+  const TemporaryFolder folder;
+  std::mt19937 random(1);
+  int kills = 0;
+  while (kills < 6) {
+    const bool is_begun = fs::exists(folder / "run/config.toml");
+    StartedCommand command(
+        tool_words(is_begun ? std::vector<std::string>{"resume", folder / "run", "--quiet"}
+                            : short_run(folder / "run")));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700 + random() % 900));
+    command.send(SIGKILL);
+    if (command.wait().exit_code == 0) break;
+    ++kills;
+  }
+  if (!fs::exists(folder / "run/config.toml")) run_tool(short_run(folder / "run"));
+  if (load_run(folder / "run").status != RunStatus::finished) {
+    const auto result = run_tool({"resume", folder / "run", "--quiet"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_GE(kills, 2);
+  expect_same_run(folder / "run", undisturbed());
+}
+
+TEST_F(ResumeVerb, RefusesOtherThreadsUnlessInexact) {
+  const TemporaryFolder folder;
+  stopped_run(folder / "run", SIGKILL, 3);
+  const auto metrics = whole_file(folder / "run/metrics.jsonl");
+  const auto refused = run_tool({"resume", folder / "run", "--threads", "1"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, "kelvin resume: " + (folder / "run") +
+                             ": would not go on to the same bits: threads 1 instead of 2; "
+                             "--inexact does it nevertheless\n");
+  EXPECT_EQ(whole_file(folder / "run/metrics.jsonl"), metrics);
+  const auto inexact = run_tool({"resume", folder / "run", "--threads", "1", "--inexact", "-q"});
+  EXPECT_EQ(inexact.exit_code, 0) << inexact.err;
+  EXPECT_EQ(load_run(folder / "run").status, RunStatus::finished);
+}
+
+TEST_F(ResumeVerb, RefusesARunThatIsFinishedOrNone) {
+  const auto finished = run_tool({"resume", undisturbed()});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.err,
+            "kelvin resume: " + undisturbed() + ": is finished; nothing to resume\n");
+  const TemporaryFolder folder;
+  const auto none = run_tool({"resume", folder.path().string()});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("is not a run folder"), std::string::npos) << none.err;
+}
+
+TEST_F(ResumeVerb, RefusesARunThatSomebodyElseIsAtWorkIn) {
+  const TemporaryFolder folder;
+  StartedCommand command(tool_words(short_run(folder / "run")));
+  for (int i = 0; i < 3000 && whole_file(folder / "run/metrics.jsonl").empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const auto second = run_tool({"resume", folder / "run"});
+  EXPECT_EQ(second.exit_code, 2) << second.err;
+  EXPECT_NE(second.err.find("another process"), std::string::npos) << second.err;
+  EXPECT_EQ(command.wait().exit_code, 0);
+  expect_same_run(folder / "run", undisturbed());
+}
+
+// A file system of its own, which the test fills or makes read-only.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const fs::path& path) : path_(path) {
+    fs::create_directories(path);
+    is_mounted_ = ::mount("none", path.c_str(), "tmpfs", 0, "size=24m") == 0;
+  }
+  ~SmallDisk() {
+    if (is_mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool is_mounted() const { return is_mounted_; }
+  void set_read_only(bool is_read_only) const {
+    ::mount("none", path_.c_str(), "tmpfs", MS_REMOUNT | (is_read_only ? MS_RDONLY : 0),
+            "size=24m");
+  }
+
+ private:
+  fs::path path_;
+  bool is_mounted_ = false;
+};
+
+TEST_F(ResumeVerb, GoesOnAfterTheDiskWasFull) {
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path() / "disk");
+  if (!disk.is_mounted()) GTEST_SKIP() << "needs the right to mount a file system";
+  const auto run = folder / "disk/run";
+  const auto stopped = stopped_run(run, SIGTERM, 3);
+  ASSERT_EQ(stopped.exit_code, 143) << stopped.err;
+  // Whatever is left goes into one file.
+  const auto space = fs::space(folder.path() / "disk").available;
+  write_file_atomically(folder / "disk/filler", std::string(space - 20000, 'x'));
+  const auto last = fs::read_symlink(run + "/checkpoints/last");
+  const auto full = run_tool({"resume", run, "--quiet"});
+  EXPECT_EQ(full.exit_code, 2);
+  EXPECT_EQ(lines_of(full.err), 1) << full.err;
+  EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
+  EXPECT_EQ(fs::read_symlink(run + "/checkpoints/last"), last);
+  fs::remove(folder / "disk/filler");
+  const auto result = run_tool({"resume", run, "--quiet"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  expect_same_run(run, undisturbed());
+}
+
+TEST_F(ResumeVerb, GoesOnAfterTheDiskWasReadOnly) {
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path() / "disk");
+  if (!disk.is_mounted()) GTEST_SKIP() << "needs the right to mount a file system";
+  const auto run = folder / "disk/run";
+  StartedCommand command(tool_words(short_run(run)));
+  for (int i = 0; i < 3000 && !fs::exists(run + "/checkpoints/last"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  // Refused while a file is open for writing: tried until it is not.
+  disk.set_read_only(true);
+  const auto ended = command.wait();
+  disk.set_read_only(false);
+  if (ended.exit_code != 0) {
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+    EXPECT_NE(ended.err.find("Read-only file system"), std::string::npos) << ended.err;
+    const auto result = run_tool({"resume", run, "--quiet"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  expect_same_run(run, undisturbed());
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,58 @@
+#include "kelvin/experiment/run_costs.h"
+
+#include <gtest/gtest.h>
+
+namespace kelvin {
+namespace {
+
+RunSettings settings_of(const std::vector<std::string>& overrides) {
+  Config config;
+  for (const char* each :
+       {"data.name=glyphs10", "data.train_samples=320", "data.test_samples=100", "model.name=mlp",
+        "model.width=8", "model.depth=2", "train.batch_size=32", "train.epochs=6",
+        "measure.epoch_samples=50", "measure.train_samples=200"}) {
+    config.apply_override(each);
+  }
+  for (const auto& each : overrides) config.apply_override(each);
+  return RunSettings::from(config);
+}
+
+RunCosts costs_of(const std::vector<std::string>& overrides = {}) {
+  const auto settings = settings_of(overrides);
+  RunContext context;
+  double now = 0;
+  context.seconds = [&now] { return now += 0.3; };  // each step takes so long
+  context.peak_memory = [] { return int64_t{123}; };
+  return run_costs(settings, load_dataset(settings.dataset, settings.request), context);
+}
+
+TEST(RunCosts, AreThoseOfAllSteps) {
+  const auto costs = costs_of();
+  EXPECT_NEAR(costs.training_minutes, 6 * 10 * 0.3 / 60, 1e-9);
+  const double forward = 0.3 / 3 / 32;
+  EXPECT_NEAR(costs.observing_minutes, 7 * 100 * forward / 60, 1e-9);
+  EXPECT_NEAR(costs.measuring_minutes, 300 * forward / 60, 1e-9);
+  EXPECT_EQ(costs.memory_bytes, 123);
+}
+
+TEST(RunCosts, CountWhatCheckpointsHold) {
+  const int64_t weights = 4 * (3072 * 8 + 8 + 8 * 10 + 10);
+  EXPECT_EQ(costs_of({"train.momentum=0"}).disk_bytes, 3 * weights);
+  EXPECT_EQ(costs_of().disk_bytes, 3 * 2 * weights);
+  EXPECT_EQ(costs_of({"train.optimizer=adam"}).disk_bytes, 3 * 3 * weights);
+  EXPECT_EQ(costs_of({"train.ema=0.9", "train.keep_checkpoints=true"}).disk_bytes,
+            7 * 3 * weights);
+}
+
+TEST(RunCosts, CountLooksAtLogSpacedSteps) {
+  EXPECT_GT(costs_of({"measure.steps_per_decade=4"}).observing_minutes,
+            costs_of().observing_minutes);
+}
+
+TEST(RunCosts, OfARunOfOneStepAreItsOwn) {
+  const auto costs = costs_of({"train.batch_size=320", "train.epochs=1"});
+  EXPECT_NEAR(costs.training_minutes, 0.3 / 60, 1e-9);
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "kelvin/runs/run_folder.h"
+#include "tests/support/command.h"
+
+namespace kelvin {
+
+// Lines of metrics.jsonl without what time decides.
+inline std::string timeless_metrics(const std::filesystem::path& run) {
+  std::istringstream lines(whole_file(run / "metrics.jsonl"));
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    auto fields = nlohmann::ordered_json::parse(line);
+    fields.erase("seconds");
+    fields.erase("images_per_second");
+    text += fields.dump() + "\n";
+  }
+  return text;
+}
+
+// Two runs of one config are the same to the last bit, but for the time they took.
+inline void expect_same_run(const std::filesystem::path& actual,
+                            const std::filesystem::path& expected) {
+  EXPECT_EQ(load_run(actual).status, RunStatus::finished);
+  for (const char* name : {"checkpoints/last/model.safetensors",
+                           "checkpoints/last/training.safetensors", "trajectory.jsonl",
+                           "notes.jsonl", "readings.jsonl", "definitions.json"}) {
+    EXPECT_EQ(whole_file(actual / name), whole_file(expected / name)) << name;
+  }
+  EXPECT_NE(whole_file(actual / "checkpoints/last/model.safetensors"), "");
+  EXPECT_EQ(timeless_metrics(actual), timeless_metrics(expected));
+  EXPECT_EQ(std::filesystem::read_symlink(actual / "checkpoints/best"),
+            std::filesystem::read_symlink(expected / "checkpoints/best"));
+}
+
+}  // namespace kelvin
