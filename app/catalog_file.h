@@ -17,8 +17,8 @@ struct CatalogEntry {
   int64_t layers = 0;
 };
 
-// All entries of a kind ("models", "datasets", "measures", "detectors", "softmaxes"), as the
-// build wrote them down, so that listing them does not load LibTorch.
+// All entries of a kind ("models", "datasets", "measures", "detectors", "softmaxes", "losses"), as
+// the build wrote them down, so that listing them does not load LibTorch.
 std::vector<CatalogEntry> catalog_entries(const std::string& kind);
 
 }  // namespace kelvin

@@ -10,6 +10,7 @@
 #include "kelvin/measures/measure.h"
 #include "kelvin/model/description.h"
 #include "kelvin/model/model.h"
+#include "kelvin/train/loss.h"
 
 namespace {
 
@@ -48,6 +49,7 @@ int main(int count, char** arguments) {
                                           {"datasets", list_of(kelvin::datasets())},
                                           {"measures", list_of(kelvin::measures())},
                                           {"detectors", list_of(kelvin::detectors())},
-                                          {"softmaxes", list_of(kelvin::simplex_maps())}};
+                                          {"softmaxes", list_of(kelvin::simplex_maps())},
+                                          {"losses", list_of(kelvin::losses())}};
   kelvin::write_file_atomically(arguments[1], catalog.dump(1) + "\n");
 }

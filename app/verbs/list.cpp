@@ -14,8 +14,8 @@
 namespace kelvin {
 namespace {
 
-const std::vector<std::string> kKinds = {"models",    "datasets",  "measures",
-                                         "detectors", "softmaxes", "recipes"};
+const std::vector<std::string> kKinds = {"models",    "datasets", "measures", "detectors",
+                                         "softmaxes", "losses",   "recipes"};
 
 Table catalog_table(const std::string& kind) {
   Table table{.columns = {{"name"}, {"summary"}, {"reference"}}};
@@ -81,7 +81,8 @@ class List : public Verb {
 const bool registered = verbs().add(
     "list",
     {
-        .summary = "What there is: models, datasets, measures, detectors, softmaxes, recipes",
+        .summary =
+            "What there is: models, datasets, measures, detectors, softmaxes, losses, recipes",
         .make = [] { return std::make_unique<List>(); },
     });
 

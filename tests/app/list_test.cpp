@@ -8,7 +8,8 @@ namespace kelvin {
 namespace {
 
 TEST(ListVerb, AnswersInUnderASecond) {
-  for (const char* kind : {"models", "datasets", "measures", "detectors", "softmaxes", "recipes"}) {
+  for (const char* kind :
+       {"models", "datasets", "measures", "detectors", "softmaxes", "losses", "recipes"}) {
     const auto result = run_tool({"list", kind});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_LT(result.seconds, 1) << kind;
@@ -16,7 +17,7 @@ TEST(ListVerb, AnswersInUnderASecond) {
 }
 
 TEST(ListVerb, GivesEachEntryALineAndAReference) {
-  for (const char* kind : {"models", "datasets", "measures", "detectors", "softmaxes"}) {
+  for (const char* kind : {"models", "datasets", "measures", "detectors", "softmaxes", "losses"}) {
     const auto result = run_tool({"list", kind, "-o", "json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto entries = nlohmann::json::parse(result.out);
@@ -33,6 +34,14 @@ TEST(ListVerb, KnowsTheDemoAmongTheRecipes) {
   const auto result = run_tool({"list", "recipes", "-o", "csv"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("\ndemo,"), std::string::npos) << result.out;
+}
+
+TEST(ListVerb, KnowsTheLosses) {
+  const auto result = run_tool({"list", "losses", "-o", "csv"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* name : {"cross_entropy", "focal", "logit_norm", "mse"}) {
+    EXPECT_NE(result.out.find("\n" + std::string(name) + ","), std::string::npos) << result.out;
+  }
 }
 
 TEST(ListVerb, DoesNotLoadLibTorch) {
