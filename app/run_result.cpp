@@ -13,8 +13,7 @@ namespace kelvin {
 int print_run_result(const std::string& verb, const std::string& run, TableFormat format) {
   const auto loaded = load_run(run);
   if (loaded.status == RunStatus::stopped) {
-    print_for_people(
-        fmt::format("kelvin {}: stopped; go on with: kelvin resume {}\n", verb, run));
+    print_for_people(fmt::format("kelvin {}: stopped; go on with: kelvin resume {}\n", verb, run));
     return interrupts() > 0 ? interrupt_exit_code() : kSuccess;
   }
   const auto comparison = compare({loaded});

@@ -14,9 +14,9 @@ namespace kelvin {
 // training.safetensors (the rest of what training needs to go on) and training.json.
 struct Checkpoint {
   TrainSnapshot training = {};
-  double seconds = 0;                        // of training so far
+  double seconds = 0;                         // of training so far
   std::map<std::string, int64_t> sizes = {};  // of the run's growing files, see run_log.h
-  double best_accuracy = -1;                 // of all checkpoints so far
+  double best_accuracy = -1;                  // of all checkpoints so far
 };
 
 // Writes it aside and moves it to its place: an interruption leaves the earlier ones as they were.

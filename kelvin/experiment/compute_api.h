@@ -31,7 +31,7 @@ struct RunContext {
   std::function<void(const Progress&)> report_progress = [](const Progress&) {};
   std::function<double()> seconds = [] { return 0.0; };  // monotonic
   std::function<bool()> should_stop = [] { return false; };
-  std::function<double()> time_of_day = [] { return 0.0; };  // UNIX seconds
+  std::function<double()> time_of_day = [] { return 0.0; };          // UNIX seconds
   std::function<int64_t()> peak_memory = [] { return int64_t{0}; };  // bytes of this process
   std::function<void(const std::string&)> warn = [](const std::string&) {};
   std::filesystem::path data_folder = {};  // where datasets lie

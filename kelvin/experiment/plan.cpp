@@ -93,8 +93,8 @@ Json initial_norms(const Config& config, const std::vector<int64_t>& seeds, int6
     settings.seed = seed;
     const auto model = prepared_model(settings, part);
     const auto count = samples > 0 ? samples : affordable_samples(*model, shape_for(part));
-    auto line =
-        json_of(initial_logits(*model, part, count, is_pretrained), settings.train.temperature.first);
+    auto line = json_of(initial_logits(*model, part, count, is_pretrained),
+                        settings.train.temperature.first);
     line["seed"] = seed;
     line["parameters"] = parameter_count(*model);
     norms.push_back(line);

@@ -11,9 +11,9 @@ namespace kelvin {
 void run(const Config& config, const std::filesystem::path& output,
          const nlohmann::ordered_json& metadata, const RunContext& context);
 
-// Goes on with a run that was stopped or killed, from its last checkpoint, to the same bits as if it
-// had not been.  `metadata` tells of this process; unless `is_inexact`, arithmetic must be what it
-// was.
+// Goes on with a run that was stopped or killed, from its last checkpoint, to the same bits as if
+// it had not been.  `metadata` tells of this process; unless `is_inexact`, arithmetic must be what
+// it was.
 void resume(const std::filesystem::path& path, const nlohmann::ordered_json& metadata,
             bool is_inexact, const RunContext& context);
 

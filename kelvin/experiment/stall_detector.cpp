@@ -11,6 +11,7 @@ namespace kelvin {
 namespace {
 
 constexpr double kUniformShare = 0.995;
+constexpr double kLeftShare = 0.99;  // lower, so that the border is not crossed again and again
 constexpr int64_t kSpansToStall = 2;
 
 std::string percent(double share) { return short_number(100 * share, 3) + " %"; }
@@ -37,7 +38,7 @@ void StallDetector::judge(const TrainState& state) {
   const auto steps = static_cast<double>(steps_);
   const double share = entropy_ / steps / uniform_entropy_;
   uniform_spans_ = share > kUniformShare ? uniform_spans_ + 1 : 0;
-  if (uniform_spans_ == kSpansToStall) {
+  if (uniform_spans_ == kSpansToStall && !is_stalled_) {
     is_stalled_ = true;
     log_.add_note(
         state.step,
@@ -50,10 +51,10 @@ void StallDetector::judge(const TrainState& state) {
             short_number(uniform_entropy_, 5), percent(accuracy_ / steps),
             short_number(state.temperature), short_number(state.rate, 3)));
   }
-  if (is_stalled_ && uniform_spans_ == 0) {
+  if (is_stalled_ && share < kLeftShare) {
     is_stalled_ = false;
-    log_.add_note(state.step, fmt::format("step {}: training left the plateau of uniform outputs",
-                                          state.step));
+    log_.add_note(state.step,
+                  fmt::format("step {}: training left the plateau of uniform outputs", state.step));
   }
   steps_ = 0;
   entropy_ = loss_ = accuracy_ = 0;

@@ -9,7 +9,7 @@ namespace kelvin {
 // high temperature, or with tiny logits, the gradients there are too small for the rate.
 //
 // It looks at spans of a twentieth of all steps, 10 to 500: two of them in a row in which the mean
-// entropy of the outputs is above 99.5 % of ln C are a stall.
+// entropy of the outputs is above 99.5 % of ln C are a stall, and one below 99 % is its end.
 class StallDetector : public TrainObserver {
  public:
   StallDetector(int64_t classes, const RunLog& log);

@@ -19,9 +19,9 @@ constexpr std::array kBasicMeasures = {"accuracy", "logits_norm", "solution_rank
                                        "post_softmax_rank", "loss_symmetry"};
 
 // Of the test split, under the same name in a line of metrics.
-constexpr std::array kFields = {"logits_norm",        "logits_norm_over_t", "logits_norm_per_sample",
-                                "solution_rank",      "post_softmax_rank",  "entropy_ratio",
-                                "loss_spread",        "loss_distance",      "probability_cosine",
+constexpr std::array kFields = {"logits_norm",       "logits_norm_over_t", "logits_norm_per_sample",
+                                "solution_rank",     "post_softmax_rank",  "entropy_ratio",
+                                "loss_spread",       "loss_distance",      "probability_cosine",
                                 "gradient_diversity"};
 
 // The first reading of a name is the default one; later ones are its variants.

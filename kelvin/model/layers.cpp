@@ -48,8 +48,8 @@ torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& in
 
 torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input) {
   if (!rounds_products()) return layer.ptr()->forward(input);
-  return in_precision(torch::linear(in_precision(input), in_precision(layer->weight),
-                                    in_precision(layer->bias)));
+  return in_precision(
+      torch::linear(in_precision(input), in_precision(layer->weight), in_precision(layer->bias)));
 }
 
 torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right) {

@@ -98,8 +98,7 @@ Optimizer::Optimizer(Model& model, const OptimizerOptions& options,
     const bool is_head = std::any_of(head.begin(), head.end(), [&](const torch::Tensor& each) {
       return each.is_same(parameter);
     });
-    const bool decays = is_coupled(options.kind) &&
-                        (options.decays_vectors || parameter.dim() > 1);
+    const bool decays = is_coupled(options.kind) && (options.decays_vectors || parameter.dim() > 1);
     add(item.key(), parameter, decays ? options.weight_decay : 0,
         is_head ? options.head_rate_scale : 1);
   }

@@ -188,8 +188,8 @@ class Training {
 
   void step(const Batch& batch) {
     state_.temperature = temperature_of_step(state_.step);
-    state_.rate = learning_rate(rate_, state_.step) *
-                  rate_factor(options_.rate_scaling, state_.temperature);
+    state_.rate =
+        learning_rate(rate_, state_.step) * rate_factor(options_.rate_scaling, state_.temperature);
     optimizer_->zero_gradients();
     const auto labels = batch.labels.to(device_);
     const auto values = loss_(logits_of(batch), labels, temperature_tensor());

@@ -71,10 +71,10 @@ struct TrainState {
   int64_t steps_per_epoch = 0;
   double rate = 0;         // of the last step
   double temperature = 1;  // likewise; before training that of the first
-  double loss = 0;      // of the last step's batch; at the end of an epoch the epoch's mean
-  double entropy = 0;   // of the outputs, likewise
-  double accuracy = 0;  // likewise
-  int64_t images = 0;   // trained on so far
+  double loss = 0;         // of the last step's batch; at the end of an epoch the epoch's mean
+  double entropy = 0;      // of the outputs, likewise
+  double accuracy = 0;     // likewise
+  int64_t images = 0;      // trained on so far
   WeightAverage* average = nullptr;
   std::function<TrainSnapshot()> snapshot = {};
 };

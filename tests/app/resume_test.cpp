@@ -18,15 +18,32 @@ namespace fs = std::filesystem;
 
 // A second or two of training, with checkpoints within the epochs, dropout and augmentation.
 std::vector<std::string> short_run(const std::string& output) {
-  return {"train",          "--model",       "mlp",
-          "--dataset",      "glyphs100",     "--epochs",
-          "4",              "-b",            "50",
-          "--threads",      "2",             "--augment",
-          "crop-flip",      "--quiet",       "--checkpoint-steps",
-          "7",              "--output",      output,
-          "model.width=256", "model.depth=4", "model.dropout=0.1",
-          "data.train_samples=1000", "data.test_samples=200", "measure.epoch_samples=50",
-          "measure.train_samples=100", "measure.steps_per_decade=3"};
+  return {"train",
+          "--model",
+          "mlp",
+          "--dataset",
+          "glyphs100",
+          "--epochs",
+          "4",
+          "-b",
+          "50",
+          "--threads",
+          "2",
+          "--augment",
+          "crop-flip",
+          "--quiet",
+          "--checkpoint-steps",
+          "7",
+          "--output",
+          output,
+          "model.width=256",
+          "model.depth=4",
+          "model.dropout=0.1",
+          "data.train_samples=1000",
+          "data.test_samples=200",
+          "measure.epoch_samples=50",
+          "measure.train_samples=100",
+          "measure.steps_per_decade=3"};
 }
 
 int lines_of(const std::string& text) {
@@ -62,8 +79,8 @@ TEST_F(ResumeVerb, GoesOnToTheSameBitsAfterAnInterrupt) {
   const TemporaryFolder folder;
   const auto stopped = stopped_run(folder / "run", SIGTERM, 4);
   EXPECT_EQ(stopped.exit_code, 143) << stopped.err;
-  EXPECT_EQ(stopped.err, "kelvin train: stopped; go on with: kelvin resume " + (folder / "run") +
-                             "\n");
+  EXPECT_EQ(stopped.err,
+            "kelvin train: stopped; go on with: kelvin resume " + (folder / "run") + "\n");
   ASSERT_EQ(load_run(folder / "run").status, RunStatus::stopped);
   const auto result = run_tool({"resume", folder / "run", "--quiet"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -113,8 +130,7 @@ TEST_F(ResumeVerb, RefusesOtherThreadsUnlessInexact) {
 TEST_F(ResumeVerb, RefusesARunThatIsFinishedOrNone) {
   const auto finished = run_tool({"resume", undisturbed()});
   EXPECT_EQ(finished.exit_code, 2);
-  EXPECT_EQ(finished.err,
-            "kelvin resume: " + undisturbed() + ": is finished; nothing to resume\n");
+  EXPECT_EQ(finished.err, "kelvin resume: " + undisturbed() + ": is finished; nothing to resume\n");
   const TemporaryFolder folder;
   const auto none = run_tool({"resume", folder.path().string()});
   EXPECT_EQ(none.exit_code, 2);

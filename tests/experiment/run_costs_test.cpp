@@ -40,8 +40,7 @@ TEST(RunCosts, CountWhatCheckpointsHold) {
   EXPECT_EQ(costs_of({"train.momentum=0"}).disk_bytes, 3 * weights);
   EXPECT_EQ(costs_of().disk_bytes, 3 * 2 * weights);
   EXPECT_EQ(costs_of({"train.optimizer=adam"}).disk_bytes, 3 * 3 * weights);
-  EXPECT_EQ(costs_of({"train.ema=0.9", "train.keep_checkpoints=true"}).disk_bytes,
-            7 * 3 * weights);
+  EXPECT_EQ(costs_of({"train.ema=0.9", "train.keep_checkpoints=true"}).disk_bytes, 7 * 3 * weights);
 }
 
 TEST(RunCosts, CountLooksAtLogSpacedSteps) {

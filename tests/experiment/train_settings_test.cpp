@@ -20,26 +20,16 @@ std::string refused(const Values& values) {
 }
 
 TEST(TrainSettings, TakeEverythingFromTheConfig) {
-  const auto options = read({{"temperature", 100},
-                             {"temperature_schedule", "cosine"},
-                             {"temperature_end", 0.5},
-                             {"loss", "cross_entropy"},
-                             {"loss_smoothing", 0.1},
-                             {"lr", 0.3},
-                             {"schedule", "step"},
-                             {"milestones", {3, 6.5}},
-                             {"decay_rate", 0.2},
-                             {"lr_scale_with_t", "sqrt"},
-                             {"optimizer", "adamw"},
-                             {"beta1", 0.8},
-                             {"beta2", 0.9},
-                             {"epsilon", 1e-6},
-                             {"weight_decay", 0.05},
-                             {"decay_vectors", false},
-                             {"head_lr_scale", 0.1},
-                             {"clip_norm", 1},
-                             {"ema", 0.999},
-                             {"precision", "bf16"}});
+  const auto options = read({{"temperature", 100},     {"temperature_schedule", "cosine"},
+                             {"temperature_end", 0.5}, {"loss", "cross_entropy"},
+                             {"loss_smoothing", 0.1},  {"lr", 0.3},
+                             {"schedule", "step"},     {"milestones", {3, 6.5}},
+                             {"decay_rate", 0.2},      {"lr_scale_with_t", "sqrt"},
+                             {"optimizer", "adamw"},   {"beta1", 0.8},
+                             {"beta2", 0.9},           {"epsilon", 1e-6},
+                             {"weight_decay", 0.05},   {"decay_vectors", false},
+                             {"head_lr_scale", 0.1},   {"clip_norm", 1},
+                             {"ema", 0.999},           {"precision", "bf16"}});
   EXPECT_EQ(options.temperature.first, 100);
   EXPECT_EQ(options.temperature.schedule, TemperatureSchedule::cosine);
   EXPECT_EQ(options.temperature.last, 0.5);
@@ -85,8 +75,7 @@ TEST(TrainSettings, RejectWhatCannotBe) {
   EXPECT_EQ(refused({{"schedule", "step"}}),
             "train.milestones: the schedule step needs the epochs at which the rate falls, as in "
             "[30, 60]");
-  EXPECT_EQ(refused({{"schedule", "step"}, {"milestones", {6, 3}}}),
-            "train.milestones: must rise");
+  EXPECT_EQ(refused({{"schedule", "step"}, {"milestones", {6, 3}}}), "train.milestones: must rise");
   EXPECT_EQ(refused({{"ema", 1}}), "train.ema: must be in [0, 1), got 1");
   EXPECT_EQ(refused({{"clip_norm", -1}}),
             "train.clip_norm: must be a finite number, not below 0, got -1");

@@ -24,15 +24,15 @@ TEST(Precision, IsKnownByName) {
             "train.precision: must be fp32 or bf16, got 'fp8'");
 }
 
-// Every float that is a bfloat16 or lies between two of them in a telling way, and the special ones.
+// Every float that is a bfloat16 or lies between two of them in a telling way, and the special
+// ones.
 TEST(InPrecision, IsLibTorchsBfloat16) {
   const PrecisionScope scope(Precision::bf16, kImitated);
   torch::manual_seed(0);
   const auto infinity = std::numeric_limits<float>::infinity();
-  const auto values = torch::cat(
-      {torch::randn({1000}) * torch::logspace(-38, 38, 1000),
-       torch::tensor({0.0F, -0.0F, 1.0F, 1.00390625F, 1.01171875F, infinity, -infinity, 3.4e38F,
-                      1e-40F, -1e-45F})});
+  const auto values = torch::cat({torch::randn({1000}) * torch::logspace(-38, 38, 1000),
+                                  torch::tensor({0.0F, -0.0F, 1.0F, 1.00390625F, 1.01171875F,
+                                                 infinity, -infinity, 3.4e38F, 1e-40F, -1e-45F})});
   EXPECT_TRUE(in_precision(values).equal(values.to(torch::kBFloat16).to(torch::kFloat32)));
   const auto nan = torch::full({1}, std::numeric_limits<float>::quiet_NaN());
   EXPECT_TRUE(in_precision(nan).isnan().all().item<bool>());

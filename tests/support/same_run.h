@@ -28,9 +28,9 @@ inline std::string timeless_metrics(const std::filesystem::path& run) {
 inline void expect_same_run(const std::filesystem::path& actual,
                             const std::filesystem::path& expected) {
   EXPECT_EQ(load_run(actual).status, RunStatus::finished);
-  for (const char* name : {"checkpoints/last/model.safetensors",
-                           "checkpoints/last/training.safetensors", "trajectory.jsonl",
-                           "notes.jsonl", "readings.jsonl", "definitions.json"}) {
+  for (const char* name :
+       {"checkpoints/last/model.safetensors", "checkpoints/last/training.safetensors",
+        "trajectory.jsonl", "notes.jsonl", "readings.jsonl", "definitions.json"}) {
     EXPECT_EQ(whole_file(actual / name), whole_file(expected / name)) << name;
   }
   EXPECT_NE(whole_file(actual / "checkpoints/last/model.safetensors"), "");

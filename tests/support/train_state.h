@@ -16,8 +16,8 @@ class ObservedTraining {
  public:
   ObservedTraining() {
     Settings settings("model", {{"depth", 1}});
-    model = models().find("mlp").build(
-        {.channels = 1, .height = 1, .width = 2, .classes = 10}, settings);
+    model = models().find("mlp").build({.channels = 1, .height = 1, .width = 2, .classes = 10},
+                                       settings);
     context.warn = [this](const std::string& text) { warnings.push_back(text); };
   }
 

@@ -105,9 +105,8 @@ void expect_equal(const std::vector<double>& actual, const std::vector<double>& 
 }
 
 TEST(Optimizer, IsPythonsSgd) {
-  expect_equal(
-      after_steps({.momentum = 0.9, .weight_decay = 0.3}),
-      in_python("torch.optim.SGD(parameters, lr=1, momentum=0.9, weight_decay=0.3)"));
+  expect_equal(after_steps({.momentum = 0.9, .weight_decay = 0.3}),
+               in_python("torch.optim.SGD(parameters, lr=1, momentum=0.9, weight_decay=0.3)"));
   expect_equal(after_steps({.momentum = 0.8, .nesterov = true, .weight_decay = 0}),
                in_python("torch.optim.SGD(parameters, lr=1, momentum=0.8, nesterov=True)"));
   expect_equal(after_steps({.momentum = 0, .weight_decay = 0}),
@@ -141,10 +140,9 @@ TEST(Optimizer, LeavesVectorsUndecayedIfAskedTo) {
       "{'params': [parameters[1], parameters[3]], 'weight_decay': 0}]";
   expect_equal(after_steps({.weight_decay = 0.3, .decays_vectors = false}),
                in_python("torch.optim.SGD(" + groups + ", lr=1, momentum=0.9)"));
-  expect_equal(after_steps({.kind = OptimizerKind::adamw,
-                            .weight_decay = 0.3,
-                            .decays_vectors = false}),
-               in_python("torch.optim.AdamW(" + groups + ", lr=1)"));
+  expect_equal(
+      after_steps({.kind = OptimizerKind::adamw, .weight_decay = 0.3, .decays_vectors = false}),
+      in_python("torch.optim.AdamW(" + groups + ", lr=1)"));
 }
 
 TEST(Optimizer, ClipsTheNormOfAllGradients) {
@@ -199,13 +197,13 @@ TEST_P(RestoredOptimizer, GoesOnToTheSameBits) {
   EXPECT_EQ(numbers(*resumed), numbers(*straight));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, RestoredOptimizer,
-    testing::Values(OptimizerOptions{}, OptimizerOptions{.momentum = 0},
-                    OptimizerOptions{.kind = OptimizerKind::sgdw, .nesterov = true},
-                    OptimizerOptions{.kind = OptimizerKind::adam},
-                    OptimizerOptions{.kind = OptimizerKind::adamw}),
-    [](const auto& tested) { return "Case" + std::to_string(tested.index); });
+INSTANTIATE_TEST_SUITE_P(Kinds, RestoredOptimizer,
+                         testing::Values(OptimizerOptions{}, OptimizerOptions{.momentum = 0},
+                                         OptimizerOptions{.kind = OptimizerKind::sgdw,
+                                                          .nesterov = true},
+                                         OptimizerOptions{.kind = OptimizerKind::adam},
+                                         OptimizerOptions{.kind = OptimizerKind::adamw}),
+                         [](const auto& tested) { return "Case" + std::to_string(tested.index); });
 
 TEST(Optimizer, RefusesTheStateOfAnother) {
   const auto model = formula_model();

@@ -80,8 +80,9 @@ TEST(Temperature, IsThatOfItsStartIfThereIsOneStep) {
 TEST(Temperature, MustBeAboveZeroAllTheTime) {
   auto options = from_100_to_1(TemperatureSchedule::linear);
   options.last = 0;
-  EXPECT_EQ(error_of([&] { check_temperatures(options, kTotal, kPerEpoch); }),
-            "train: at the end of its schedule: temperature must be a finite number above 0, got 0");
+  EXPECT_EQ(
+      error_of([&] { check_temperatures(options, kTotal, kPerEpoch); }),
+      "train: at the end of its schedule: temperature must be a finite number above 0, got 0");
   options = from_100_to_1(TemperatureSchedule::step);
   options.factor = 1e-200;
   EXPECT_EQ(error_of([&] { check_temperatures(options, kTotal, kPerEpoch); }),

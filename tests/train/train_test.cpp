@@ -421,25 +421,27 @@ Continued continued(const char* name, const std::function<void(TrainOptions&)>& 
 
 INSTANTIATE_TEST_SUITE_P(
     All, ContinuedTraining,
-    testing::Values(
-        continued("Sgd", [](auto&) {}),
-        continued("Dropout", [](auto&) {}, /*has_dropout=*/true),
-        continued("Augmented", [](auto& o) { o.augmentation = Augmentation::crop_flip; }),
-        continued("Adam", [](auto& o) { o.optimizer.kind = OptimizerKind::adam; }),
-        continued("Adamw", [](auto& o) { o.optimizer.kind = OptimizerKind::adamw; }),
-        continued("Average", [](auto& o) { o.average_decay = 0.9; }),
-        continued("Bfloat16", [](auto& o) { o.precision = Precision::bf16; }),
-        continued("LearnedTemperature",
-                  [](auto& o) {
-                    o.temperature = {.first = 3, .schedule = TemperatureSchedule::learned};
-                    o.optimizer.kind = OptimizerKind::adam;
-                    o.average_decay = 0.5;
-                  }),
-        continued("CyclicTemperature",
-                  [](auto& o) {
-                    o.temperature = {
-                        .first = 3, .schedule = TemperatureSchedule::cyclic, .last = 1};
-                  })),
+    testing::Values(continued("Sgd", [](auto&) {}),
+                    continued(
+                        "Dropout", [](auto&) {}, /*has_dropout=*/true),
+                    continued("Augmented",
+                              [](auto& o) { o.augmentation = Augmentation::crop_flip; }),
+                    continued("Adam", [](auto& o) { o.optimizer.kind = OptimizerKind::adam; }),
+                    continued("Adamw", [](auto& o) { o.optimizer.kind = OptimizerKind::adamw; }),
+                    continued("Average", [](auto& o) { o.average_decay = 0.9; }),
+                    continued("Bfloat16", [](auto& o) { o.precision = Precision::bf16; }),
+                    continued("LearnedTemperature",
+                              [](auto& o) {
+                                o.temperature = {.first = 3,
+                                                 .schedule = TemperatureSchedule::learned};
+                                o.optimizer.kind = OptimizerKind::adam;
+                                o.average_decay = 0.5;
+                              }),
+                    continued("CyclicTemperature",
+                              [](auto& o) {
+                                o.temperature = {
+                                    .first = 3, .schedule = TemperatureSchedule::cyclic, .last = 1};
+                              })),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(Train, RefusesToGoOnFromTheWeightsOfAnotherModel) {
@@ -448,11 +450,10 @@ TEST(Train, RefusesToGoOnFromTheWeightsOfAnotherModel) {
   train(*model_for(small), dark_and_bright(), small.options, {&snapshots}, kNever);
   torch::manual_seed(3);
   Settings settings("model", {{"width", 9}, {"depth", 2}});
-  const auto other = models().find("mlp").build(
-      {.channels = 3, .height = 4, .width = 4, .classes = 2}, settings);
-  const auto message = error_of([&] {
-    train(*other, dark_and_bright(), small.options, {}, kNever, &snapshots.taken);
-  });
+  const auto other =
+      models().find("mlp").build({.channels = 3, .height = 4, .width = 4, .classes = 2}, settings);
+  const auto message = error_of(
+      [&] { train(*other, dark_and_bright(), small.options, {}, kNever, &snapshots.taken); });
   EXPECT_TRUE(message.starts_with("train: the weights to go on from: 'layers.0.bias' must be "))
       << message;
 }
