@@ -80,15 +80,15 @@ TEST(RunSettings, TakesWhatTheConfigSays) {
   EXPECT_EQ(settings.request.train_samples, 50);
   EXPECT_EQ(settings.request.test_samples, 40);
   EXPECT_EQ(settings.model, "mlp");
-  EXPECT_EQ(settings.train.temperature, 2.5);
+  EXPECT_EQ(settings.train.temperature.first, 2.5);
   EXPECT_EQ(settings.train.epochs, 7);
   EXPECT_EQ(settings.train.batch_size, 64);
   EXPECT_EQ(settings.train.rate, 0.3);
   EXPECT_EQ(settings.train.schedule, Schedule::constant);
   EXPECT_EQ(settings.train.warmup_epochs, 0.5);
-  EXPECT_EQ(settings.train.momentum, 0.8);
-  EXPECT_TRUE(settings.train.nesterov);
-  EXPECT_EQ(settings.train.weight_decay, 0);
+  EXPECT_EQ(settings.train.optimizer.momentum, 0.8);
+  EXPECT_TRUE(settings.train.optimizer.nesterov);
+  EXPECT_EQ(settings.train.optimizer.weight_decay, 0);
   EXPECT_EQ(settings.train.seed, 3U);
   EXPECT_EQ(settings.measure.names, std::vector<std::string>{"accuracy"});
   EXPECT_EQ(settings.measure.detectors, std::vector<std::string>{"msp"});
@@ -128,6 +128,29 @@ TEST(RunSettings, LeavesNothingUnset) {
   }
   EXPECT_EQ(resolved.at("train.temperature"), 1.0);
   EXPECT_EQ(resolved.at("train.schedule"), "cosine");
+}
+
+TEST(RunSettings, MeasuresAtTheTemperatureThatTrainingEndsWith) {
+  const auto measured_at = [](const std::vector<std::string>& overrides) {
+    return settings_of(overrides).context().temperature;
+  };
+  EXPECT_EQ(measured_at({"train.temperature=3"}), 3);
+  EXPECT_EQ(measured_at({"train.temperature=3", "train.temperature_schedule=linear",
+                         "train.temperature_end=8"}),
+            8);
+  EXPECT_DOUBLE_EQ(measured_at({"train.temperature=8", "train.temperature_schedule=step",
+                                "train.temperature_factor=0.5", "train.epochs=3"}),
+                   2);
+  EXPECT_EQ(measured_at({"train.temperature=3", "measure.temperature=1.5"}), 1.5);
+}
+
+TEST(RunSettings, RejectsADeviceThatIsNotThere) {
+  EXPECT_EQ(error_of([] { settings_of({"device=tpu"}); }),
+            "device: must be cpu, cuda or cuda:N, got 'tpu'");
+  if (!torch::cuda::is_available()) {
+    EXPECT_EQ(error_of([] { settings_of({"device=cuda:1"}); }),
+              "device: this machine or this LibTorch has no cuda:1");
+  }
 }
 
 TEST(RunSettings, ResolvesWhatIsResolvedToItself) {

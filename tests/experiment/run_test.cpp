@@ -16,6 +16,7 @@
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
+#include "tests/support/same_run.h"
 
 namespace kelvin {
 namespace {
@@ -238,6 +239,133 @@ TEST(Run, IsStoppedWhenTheContextAsksForIt) {
   EXPECT_EQ(stopped.status, RunStatus::stopped);
   EXPECT_EQ(stopped.metrics.size(), 2U);
   EXPECT_TRUE(stopped.readings.empty());
+}
+
+// The bytes of what a run leaves, but for times.
+TEST(ResumedRun, EndsLikeOneThatWasNotStopped) {
+  TemporaryFolder folder;
+  const std::vector<std::string> changes = {"data.ood=[]", "model.dropout=0.2",
+                                            "measure.steps_per_decade=2", "train.ema=0.8"};
+  run(tiny_config(changes), folder / "straight", kNoMetadata, {});
+  for (const int stop : {1, 3, 4, 5, 8, 9}) {
+    const auto path = folder / ("stopped-" + std::to_string(stop));
+    int asked = 0;
+    RunContext context;
+    context.should_stop = [&] { return ++asked == stop; };
+    run(tiny_config(changes), path, kNoMetadata, context);
+    ASSERT_EQ(load_run(path).status, RunStatus::stopped) << stop;
+    resume(path, kNoMetadata, /*is_inexact=*/false, {});
+    SCOPED_TRACE("stopped at " + std::to_string(stop));
+    expect_same_run(path, folder / "straight");
+    EXPECT_EQ(whole_file(fs::path(path) / "curves.npz"),
+              whole_file(folder / "straight/curves.npz"));
+  }
+}
+
+TEST(ResumedRun, StartsAnewWithoutACheckpoint) {
+  TemporaryFolder folder;
+  run(tiny_config({"data.ood=[]"}), folder / "straight", kNoMetadata, {});
+  fs::copy(folder / "straight", folder / "killed", fs::copy_options::recursive);
+  fs::remove_all(folder / "killed/checkpoints");
+  RunFolder::open(folder / "killed").set_status(RunStatus::running);
+  resume(folder / "killed", kNoMetadata, /*is_inexact=*/false, {});
+  expect_same_run(folder / "killed", folder / "straight");
+}
+
+TEST(ResumedRun, TellsWhoWentOn) {
+  TemporaryFolder folder;
+  int asked = 0;
+  RunContext context;
+  context.should_stop = [&] { return ++asked == 3; };
+  run(tiny_config({"data.ood=[]"}), folder / "run", {{"command", "first"}}, context);
+  resume(folder / "run", {{"command", "second"}}, /*is_inexact=*/true, {});
+  const auto metadata = load_run(folder / "run").metadata;
+  EXPECT_EQ(metadata.at("command"), "first");
+  ASSERT_EQ(metadata.at("resumed").size(), 1U);
+  EXPECT_EQ(metadata.at("resumed")[0].at("command"), "second");
+  EXPECT_EQ(metadata.at("resumed")[0].at("step"), 3);
+}
+
+TEST(ResumedRun, MustNotRoundDifferently) {
+  TemporaryFolder folder;
+  RunContext context;
+  context.should_stop = [] { return true; };
+  run(tiny_config({"data.ood=[]"}), folder / "run", {{"versions", {{"threads", 4}}}}, context);
+  const auto before = whole_file(folder / "run/metadata.json");
+  const nlohmann::ordered_json now = {{"versions", {{"threads", 2}}}};
+  EXPECT_EQ(error_of([&] { resume(folder / "run", now, /*is_inexact=*/false, {}); }),
+            (folder / "run") +
+                ": would not go on to the same bits: threads 2 instead of 4; "
+                "--inexact does it nevertheless");
+  EXPECT_EQ(whole_file(folder / "run/metadata.json"), before);
+  EXPECT_EQ(load_run(folder / "run").status, RunStatus::stopped);
+}
+
+std::vector<std::string> notes_of(const std::vector<std::string>& overrides) {
+  TemporaryFolder folder;
+  std::vector<std::string> notes;
+  RunContext context;
+  context.warn = [&](const std::string& text) { notes.push_back(text); };
+  auto all = overrides;
+  all.insert(all.end(), {"data.ood=[]", "measure.names=[\"accuracy\"]", "train.epochs=12",
+                         "train.batch_size=32", "model.width=64"});
+  run(tiny_config(all), folder / "run", kNoMetadata, context);
+  return notes;
+}
+
+TEST(StalledRun, IsNoticedAtAHighTemperatureAndASmallRate) {
+  const auto notes = notes_of({"train.temperature=1000", "train.lr=0.01"});
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("sits on the plateau of uniform outputs"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("T = 1000"), std::string::npos) << notes[0];
+}
+
+TEST(StalledRun, IsNotSeenWhereTrainingWorks) {
+  EXPECT_EQ(notes_of({"train.temperature=1", "train.lr=0.1"}), std::vector<std::string>());
+}
+
+TEST(Run, MeasuresAtTheTemperatureItLearned) {
+  TemporaryFolder folder;
+  run(tiny_config({"data.ood=[]", "train.temperature=4", "train.temperature_schedule=learned"}),
+      folder / "run", kNoMetadata, {});
+  const auto learned = load_run(folder / "run");
+  const double temperature = learned.metrics.back().at("temperature");
+  EXPECT_NE(temperature, 4);
+  for (const auto& each : learned.readings) {
+    if (each.name != "nll") continue;
+    EXPECT_DOUBLE_EQ(each.definition.at("temperature"), temperature);
+  }
+  EXPECT_DOUBLE_EQ(learned.metrics.back().at("test_loss"), [&] {
+    for (const auto& each : learned.readings) {
+      if (each.name == "nll" && each.split == "test") return each.value;
+    }
+    return 0.0;
+  }());
+}
+
+TEST(Run, TrainsInEveryWayThereIs) {
+  TemporaryFolder folder;
+  int number = 0;
+  for (const std::vector<std::string>& changes : std::vector<std::vector<std::string>>{
+           {"train.loss=mse", "train.optimizer=adam", "train.lr=0.001"},
+           {"train.loss=logit_norm", "train.temperature=0.04"},
+           {"train.loss=focal", "train.precision=bf16"},
+           {"train.loss_smoothing=0.1", "train.schedule=one-cycle"},
+           {"train.optimizer=adamw", "train.lr=0.001", "train.clip_norm=1"},
+           {"train.optimizer=sgdw", "train.schedule=step", "train.milestones=[1]"},
+           {"train.temperature_schedule=cyclic", "train.temperature_end=5"},
+           {"train.temperature_schedule=warm", "train.temperature_end=50",
+            "train.lr_scale_with_t=sqrt"}}) {
+    auto all = changes;
+    all.insert(all.end(), {"data.ood=[]", "measure.names=[\"accuracy\"]", "train.epochs=4"});
+    const auto path = folder / std::to_string(number++);
+    run(tiny_config(all), path, kNoMetadata, {});
+    const auto done = load_run(path);
+    EXPECT_EQ(done.status, RunStatus::finished) << changes[0];
+    EXPECT_GT(done.metrics.back().at("train_accuracy").get<double>(),
+              done.metrics.front().at("train_accuracy").get<double>())
+        << changes[0];
+  }
 }
 
 TEST(Run, ThatDivergesFailsAndSaysSo) {
