@@ -8,6 +8,7 @@
 #include <chrono>
 #include <string>
 
+#include "app/human_text.h"
 #include "app/interrupts.h"
 
 namespace kelvin {
@@ -50,7 +51,12 @@ RunContext run_context(ProgressBar& bar) {
             ::getrusage(RUSAGE_SELF, &usage);
             return int64_t{1024} * usage.ru_maxrss;
           },
-      .warn = [&bar](const std::string& text) { bar.say("warning: " + text); },
+      // Also of a quiet run: progress is what nobody may want to see.
+      .warn =
+          [&bar](const std::string& text) {
+            bar.clear();
+            print_for_people("warning: " + text + "\n");
+          },
       .process_name = host_name() + "." + std::to_string(::getpid()),
   };
 }

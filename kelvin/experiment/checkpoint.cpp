@@ -36,11 +36,16 @@ Json facts_of(const Checkpoint& checkpoint) {
           {"epoch_samples", training.sums.samples},
           {"temperature", training.temperature},
           {"seconds", checkpoint.seconds},
+          {"stall_steps", checkpoint.stalls.steps},
+          {"stall_entropy", checkpoint.stalls.entropy},
+          {"stall_loss", checkpoint.stalls.loss},
+          {"stall_accuracy", checkpoint.stalls.accuracy},
+          {"stall_uniform_spans", checkpoint.stalls.uniform_spans},
+          {"is_stalled", checkpoint.stalls.is_stalled},
           {"best_accuracy", checkpoint.best_accuracy},
           {"sizes", checkpoint.sizes}};
 }
 
-// Numbers that an overflow made infinite or NaN cannot be written as JSON; nothing of the facts is.
 Checkpoint checkpoint_of(const Json& facts) {
   Checkpoint checkpoint;
   auto& training = checkpoint.training;
@@ -54,6 +59,12 @@ Checkpoint checkpoint_of(const Json& facts) {
   facts.at("epoch_samples").get_to(training.sums.samples);
   facts.at("temperature").get_to(training.temperature);
   facts.at("seconds").get_to(checkpoint.seconds);
+  facts.at("stall_steps").get_to(checkpoint.stalls.steps);
+  facts.at("stall_entropy").get_to(checkpoint.stalls.entropy);
+  facts.at("stall_loss").get_to(checkpoint.stalls.loss);
+  facts.at("stall_accuracy").get_to(checkpoint.stalls.accuracy);
+  facts.at("stall_uniform_spans").get_to(checkpoint.stalls.uniform_spans);
+  facts.at("is_stalled").get_to(checkpoint.stalls.is_stalled);
   facts.at("best_accuracy").get_to(checkpoint.best_accuracy);
   facts.at("sizes").get_to(checkpoint.sizes);
   return checkpoint;
@@ -72,8 +83,15 @@ Checkpoint read_facts(const fs::path& path) {
 
 // The name of the folder that a link points at; empty if there is no such link.
 std::string target_of(const fs::path& run, CheckpointLink link) {
-  std::error_code none;
-  return fs::read_symlink(checkpoints_of(run) / name_of(link), none).filename().string();
+  const auto place = checkpoints_of(run) / name_of(link);
+  std::error_code failure;
+  const auto status = fs::symlink_status(place, failure);
+  if (status.type() == fs::file_type::not_found) return "";
+  check(status.type() == fs::file_type::symlink, place.string(),
+        ": must be a link to a checkpoint beside it, is not");
+  const auto target = fs::read_symlink(place, failure);
+  check(!failure, place.string(), ": cannot be read: ", failure.message());
+  return target.filename().string();
 }
 
 }  // namespace
@@ -109,6 +127,7 @@ void link_checkpoint(const fs::path& run, CheckpointLink link, int64_t step) {
   fs::create_directory_symlink(folder_name(step), part, failure);
   if (!failure) fs::rename(part, place, failure);
   check(!failure, place.string(), ": cannot be linked: ", failure.message());
+  sync_file(checkpoints_of(run));  // before anything it used to point at is removed
 }
 
 void remove_unlinked_checkpoints(const fs::path& run) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "kelvin/experiment/stall_detector.h"
 #include "kelvin/train/train.h"
 
 namespace kelvin {
@@ -16,7 +17,8 @@ struct Checkpoint {
   TrainSnapshot training = {};
   double seconds = 0;                         // of training so far
   std::map<std::string, int64_t> sizes = {};  // of the run's growing files, see run_log.h
-  double best_accuracy = -1;                  // of all checkpoints so far
+  StallDetector::Sums stalls = {};
+  double best_accuracy = -1;  // of all checkpoints so far
 };
 
 // Writes it aside and moves it to its place: an interruption leaves the earlier ones as they were.

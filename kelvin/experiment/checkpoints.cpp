@@ -16,27 +16,31 @@ void Checkpoints::start_from(const Checkpoint& checkpoint) {
 void Checkpoints::after_step(const TrainState& state) {
   if (settings_.steps == 0 || state.step % settings_.steps != 0) return;
   if (state.step % state.steps_per_epoch == 0) return;  // after_epoch does
-  save(state);
+  save(state, /*is_best=*/false);
 }
 
 void Checkpoints::after_epoch(const TrainState& state) {
   const double accuracy = facts_.test_accuracy();
   const bool is_best = accuracy > best_accuracy_;
   if (is_best) best_accuracy_ = accuracy;
-  save(state);
-  if (is_best) link_checkpoint(folder_.path(), CheckpointLink::best, state.step);
-  if (!settings_.keeps_all) remove_unlinked_checkpoints(folder_.path());
+  save(state, is_best);
 }
 
-void Checkpoints::at_stop(const TrainState& state) { save(state); }
+void Checkpoints::at_stop(const TrainState& state) { save(state, /*is_best=*/false); }
 
-void Checkpoints::save(const TrainState& state) {
-  if (state.step == saved_step_) return;
-  write_checkpoint(folder_.path(), {.training = state.snapshot(),
-                                    .seconds = facts_.seconds(),
-                                    .sizes = log_.sizes(),
-                                    .best_accuracy = best_accuracy_});
-  link_checkpoint(folder_.path(), CheckpointLink::last, state.step);
+void Checkpoints::save(const TrainState& state, bool is_best) {
+  // What training goes on from is not written again: in the middle of that there would be none.
+  const bool is_new = state.step != saved_step_;
+  if (is_new) {
+    write_checkpoint(folder_.path(), {.training = state.snapshot(),
+                                      .seconds = facts_.seconds(),
+                                      .sizes = log_.sizes(),
+                                      .stalls = facts_.stalls(),
+                                      .best_accuracy = best_accuracy_});
+  }
+  // First the best: if only that is done, the last one still has the accuracy before it.
+  if (is_best) link_checkpoint(folder_.path(), CheckpointLink::best, state.step);
+  if (is_new) link_checkpoint(folder_.path(), CheckpointLink::last, state.step);
   saved_step_ = state.step;
   if (!settings_.keeps_all) remove_unlinked_checkpoints(folder_.path());
 }

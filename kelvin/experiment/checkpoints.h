@@ -14,9 +14,11 @@ namespace kelvin {
 struct RunFacts {
   std::function<double()> seconds;        // of training so far
   std::function<double()> test_accuracy;  // by which the best one is chosen
+  std::function<StallDetector::Sums()> stalls;
 };
 
-// Saves the state of training after each epoch, every few steps if wanted, and when it is stopped.
+// Saves the state of training after each epoch, at multiples of some steps if wanted, and when it
+// is stopped.
 // Must come after all observers that write to the log.
 class Checkpoints : public TrainObserver {
  public:
@@ -31,7 +33,7 @@ class Checkpoints : public TrainObserver {
   void at_stop(const TrainState& state) override;
 
  private:
-  void save(const TrainState& state);
+  void save(const TrainState& state, bool is_best);
 
   const RunFolder& folder_;
   const CheckpointSettings settings_;

@@ -9,7 +9,8 @@ constexpr double kInterval = 0.1;  // seconds
 
 }  // namespace
 
-void ProgressObserver::before_training(const TrainState&) {
+void ProgressObserver::before_training(const TrainState& state) {
+  images_before_ = state.images;
   start_ = context_.seconds();
   last_ = start_;
 }
@@ -23,7 +24,8 @@ void ProgressObserver::after_step(const TrainState& state) {
       {.phase = "train",
        .done = state.step,
        .total = state.total_steps,
-       .images_per_second = now > start_ ? static_cast<double>(state.images) / (now - start_) : 0,
+       .images_per_second =
+           now > start_ ? static_cast<double>(state.images - images_before_) / (now - start_) : 0,
        .note = "loss " + short_number(state.loss, 3)});
 }
 

@@ -15,6 +15,7 @@ class ProgressObserver : public TrainObserver {
 
  private:
   const RunContext& context_;
+  int64_t images_before_ = 0;  // by an earlier process
   double start_ = 0;
   double last_ = 0;
 };

@@ -99,6 +99,12 @@ void keep(const RunFolder& folder, const Measured& measured) {
   for (const auto& scores : measured.scores) folder.write_scores(scores);
 }
 
+std::string how_bfloat16_is_computed(torch::DeviceType device) {
+  if (multiplies_bfloat16(device)) return "products are those of bfloat16, by the processor";
+  return "this processor has no bfloat16: its roundings are imitated in float32, which is slower "
+         "than train.precision=fp32";
+}
+
 // Everything that watches a training, in the order in which it does.
 class Observers {
  public:
@@ -110,11 +116,13 @@ class Observers {
         stalls_(data.own.classes, log_),
         checkpoints_(folder, settings.checkpoints, log_,
                      {.seconds = [this] { return trajectory_.seconds(); },
-                      .test_accuracy = [this] { return trajectory_.test_accuracy(); }}),
+                      .test_accuracy = [this] { return trajectory_.test_accuracy(); },
+                      .stalls = [this] { return stalls_.sums(); }}),
         progress_(context) {}
 
   void start_from(const Checkpoint& checkpoint) {
     trajectory_.set_seconds_before(checkpoint.seconds);
+    stalls_.start_from(checkpoint.stalls);
     checkpoints_.start_from(checkpoint);
   }
 
@@ -142,12 +150,12 @@ RunStatus execute(RunSettings settings, const Data& data, Model& model, const Ru
   const auto device = device_of(settings.device);
   settings.trained_temperature = last_temperature(settings.train, dataset.train.size());
   model.to(device);
-  Observers observers(settings, data, folder, context, start ? start->training.step + 1 : 0);
+  // TensorBoard drops what a process before this one said of them.
+  const int64_t first_step = start ? start->training.step + 1 : 1;
+  Observers observers(settings, data, folder, context, first_step);
   if (start) observers.start_from(*start);
-  if (settings.train.precision == Precision::bf16 && !multiplies_bfloat16(device.type())) {
-    observers.log().add_note(start ? start->training.step : 0,
-                             "this processor has no bfloat16: its roundings are imitated in "
-                             "float32, which is slower than train.precision=fp32");
+  if (settings.train.precision == Precision::bf16 && !start) {
+    observers.log().add_note(0, how_bfloat16_is_computed(device.type()));
   }
   const auto outcome = train(model, dataset, settings.train, observers.all(), context.should_stop,
                              start ? &start->training : nullptr);
@@ -206,6 +214,7 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   const auto start = last_checkpoint(path);
   const auto model =
       start ? settings.build_model(shape_for(data.own)) : prepared_model(settings, data.own);
+  folder.remove_readings();  // somebody may have measured it in between
   RunLog::cut_back(path, start ? start->sizes : std::map<std::string, int64_t>());
   folder.add_resumption(metadata, start ? start->training.step : 0);
   folder.set_status(RunStatus::running);

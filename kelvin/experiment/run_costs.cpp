@@ -79,7 +79,9 @@ RunCosts run_costs(const RunSettings& settings, const Dataset& data, const RunCo
   const auto looked_at = std::min(settings.measure.epoch_samples, samples) +
                          std::min(settings.measure.epoch_samples, data.test.size());
   const auto measured = std::min(settings.measure.train_samples, samples) + data.test.size();
-  const auto kept = settings.checkpoints.keeps_all ? settings.train.epochs : 2;
+  const auto saved = settings.train.epochs +
+                     (settings.checkpoints.steps > 0 ? steps / settings.checkpoints.steps : 0);
+  const auto kept = settings.checkpoints.keeps_all ? saved : 2;
   return {.training_minutes = static_cast<double>(steps) * step / 60,
           .observing_minutes =
               static_cast<double>(observations(settings, steps) * looked_at) * forward / 60,

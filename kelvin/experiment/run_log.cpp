@@ -1,9 +1,7 @@
 #include "kelvin/experiment/run_log.h"
 
 #include <array>
-#include <sstream>
 
-#include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/runs/tensorboard_file.h"
@@ -18,18 +16,6 @@ constexpr auto kMetrics = "metrics.jsonl";
 constexpr auto kTrajectory = "trajectory.jsonl";
 constexpr auto kNotes = "notes.jsonl";
 constexpr std::array kFiles = {kMetrics, kTrajectory, kNotes};
-
-std::vector<Json> lines_of(const fs::path& path) {
-  std::vector<Json> lines;
-  if (!fs::exists(path)) return lines;
-  std::istringstream stream(read_file(path));
-  for (std::string line; std::getline(stream, line);) {
-    auto parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    check(parsed.is_object(), path.string(), ": line ", lines.size() + 1, ": not a JSON object");
-    lines.push_back(std::move(parsed));
-  }
-  return lines;
-}
 
 Array array_of(const std::vector<double>& values, std::vector<int64_t> shape) {
   return {.dtype = "f8",
@@ -61,7 +47,7 @@ RunLog::RunLog(const RunFolder& folder, const RunContext& context, int64_t first
 RunLog::~RunLog() = default;
 
 void RunLog::add_metrics(const Json& line) const {
-  append_line(folder_.path() / kMetrics, line.dump());
+  folder_.append_metrics(line);
   std::map<std::string, double> values;
   for (const auto& [name, value] : line.items()) {
     if (name != "step" && value.is_number()) values[name] = value.get<double>();
@@ -92,13 +78,13 @@ void RunLog::add_scalars(int64_t step, const std::map<std::string, double>& valu
   events_->file.add(step, context_.time_of_day(), values);
 }
 
-std::vector<Json> RunLog::metrics() const { return lines_of(folder_.path() / kMetrics); }
+std::vector<Json> RunLog::metrics() const { return load_lines(folder_.path() / kMetrics); }
 
 void RunLog::write_curves() const {
   std::vector<double> steps;
   std::vector<double> epochs;
   std::vector<double> spectra;
-  for (const auto& line : lines_of(folder_.path() / kTrajectory)) {
+  for (const auto& line : load_lines(folder_.path() / kTrajectory)) {
     steps.push_back(line.at("step"));
     epochs.push_back(line.at("epoch"));
     for (const auto& value : line.at("logits_singular_values")) spectra.push_back(value);

@@ -6,6 +6,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/experiment/setting_checks.h"
 
 namespace kelvin {
 namespace {
@@ -16,15 +17,6 @@ void finish(Config& resolved, const Settings& settings) {
   for (const auto& [key, value] : settings.resolved()) {
     resolved.set(settings.full_name(key), value);
   }
-}
-
-void check_above_zero(const std::string& key, double value) {
-  check(std::isfinite(value) && value > 0, key, ": must be a finite number above 0, got ", value);
-}
-
-void check_not_negative(const std::string& key, double value) {
-  check(std::isfinite(value) && value >= 0, key, ": must be a finite number, not below 0, got ",
-        value);
 }
 
 void check_sample_count(const std::string& key, int64_t count) {

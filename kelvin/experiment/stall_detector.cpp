@@ -26,20 +26,20 @@ void StallDetector::before_training(const TrainState& state) {
 }
 
 void StallDetector::after_step(const TrainState& state) {
-  ++steps_;
-  entropy_ += state.entropy;
-  loss_ += state.loss;
-  accuracy_ += state.accuracy;
-  // At fixed steps, wherever a run was resumed.
+  ++sums_.steps;
+  sums_.entropy += state.entropy;
+  sums_.loss += state.loss;
+  sums_.accuracy += state.accuracy;
   if (state.step % span_ == 0) judge(state);
 }
 
 void StallDetector::judge(const TrainState& state) {
-  const auto steps = static_cast<double>(steps_);
-  const double share = entropy_ / steps / uniform_entropy_;
-  uniform_spans_ = share > kUniformShare ? uniform_spans_ + 1 : 0;
-  if (uniform_spans_ == kSpansToStall && !is_stalled_) {
-    is_stalled_ = true;
+  const auto steps = static_cast<double>(sums_.steps);
+  const double share = sums_.entropy / steps / uniform_entropy_;
+  const int64_t spans = share > kUniformShare ? sums_.uniform_spans + 1 : 0;
+  bool is_stalled = sums_.is_stalled;
+  if (spans == kSpansToStall && !is_stalled) {
+    is_stalled = true;
     log_.add_note(
         state.step,
         fmt::format(
@@ -47,17 +47,15 @@ void StallDetector::judge(const TrainState& state) {
             "(ln C = {}), accuracy {} at T = {}, lr = {}. Try a larger lr or "
             "--lr-scale-with-t sqrt, more epochs, a lower temperature, or "
             "train.temperature_schedule=warm from a low one",
-            state.step, percent(share), short_number(loss_ / steps, 5),
-            short_number(uniform_entropy_, 5), percent(accuracy_ / steps),
+            state.step, percent(share), short_number(sums_.loss / steps, 5),
+            short_number(uniform_entropy_, 5), percent(sums_.accuracy / steps),
             short_number(state.temperature), short_number(state.rate, 3)));
-  }
-  if (is_stalled_ && share < kLeftShare) {
-    is_stalled_ = false;
+  } else if (is_stalled && share < kLeftShare) {
+    is_stalled = false;
     log_.add_note(state.step,
                   fmt::format("step {}: training left the plateau of uniform outputs", state.step));
   }
-  steps_ = 0;
-  entropy_ = loss_ = accuracy_ = 0;
+  sums_ = {.uniform_spans = spans, .is_stalled = is_stalled};
 }
 
 }  // namespace kelvin

@@ -17,7 +17,19 @@ class StallDetector : public TrainObserver {
   void before_training(const TrainState& state) override;
   void after_step(const TrainState& state) override;
 
-  bool is_stalled() const { return is_stalled_; }
+  bool is_stalled() const { return sums_.is_stalled; }
+
+  // What it has seen, and goes on from.
+  struct Sums {
+    int64_t steps = 0;  // in the span under way
+    double entropy = 0;
+    double loss = 0;
+    double accuracy = 0;
+    int64_t uniform_spans = 0;  // in a row
+    bool is_stalled = false;
+  };
+  const Sums& sums() const { return sums_; }
+  void start_from(const Sums& sums) { sums_ = sums; }
 
  private:
   void judge(const TrainState& state);
@@ -25,12 +37,7 @@ class StallDetector : public TrainObserver {
   const double uniform_entropy_;
   const RunLog& log_;
   int64_t span_ = 0;
-  int64_t steps_ = 0;  // in the span under way
-  double entropy_ = 0;
-  double loss_ = 0;
-  double accuracy_ = 0;
-  int64_t uniform_spans_ = 0;  // in a row
-  bool is_stalled_ = false;
+  Sums sums_;
 };
 
 }  // namespace kelvin

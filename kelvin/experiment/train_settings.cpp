@@ -4,23 +4,16 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
+#include "kelvin/experiment/setting_checks.h"
 
 namespace kelvin {
 namespace {
 
-void check_above_zero(const Settings& settings, const char* key, double value) {
-  check(std::isfinite(value) && value > 0, settings.full_name(key),
-        ": must be a finite number above 0, got ", value);
-}
+constexpr double kMostEpochs = 1e6;
 
-void check_not_negative(const Settings& settings, const char* key, double value) {
-  check(std::isfinite(value) && value >= 0, settings.full_name(key),
-        ": must be a finite number, not below 0, got ", value);
-}
-
-// At least 0, below 1.
-void check_share(const Settings& settings, const char* key, double value) {
-  check(value >= 0 && value < 1, settings.full_name(key), ": must be in [0, 1), got ", value);
+void check_epochs(const std::string& key, double epochs) {
+  check(epochs >= 0 && epochs <= kMostEpochs, key, ": must be from 0 to ", kMostEpochs,
+        " epochs, got ", epochs);
 }
 
 TemperatureOptions read_temperature(Settings& settings) {
@@ -33,13 +26,15 @@ TemperatureOptions read_temperature(Settings& settings) {
   settings.read("temperature_factor", options.factor);
   settings.read("temperature_period", options.period_epochs);
   options.schedule = temperature_schedule_of(schedule);
-  check_above_zero(settings, "temperature", options.first);
-  check_not_negative(settings, "temperature_end", end);
-  check_above_zero(settings, "temperature_factor", options.factor);
-  check_above_zero(settings, "temperature_period", options.period_epochs);
+  check_above_zero(settings.full_name("temperature"), options.first);
+  check_not_negative(settings.full_name("temperature_end"), end);
+  check_above_zero(settings.full_name("temperature_factor"), options.factor);
+  check_above_zero(settings.full_name("temperature_period"), options.period_epochs);
   using enum TemperatureSchedule;
   const bool has_end = options.schedule == linear || options.schedule == cosine ||
                        options.schedule == cyclic || options.schedule == warm;
+  check(has_end || end == 0, settings.full_name("temperature_end"),
+        ": is for the schedules linear, cosine, cyclic and warm, not for ", schedule);
   check(!has_end || end > 0, settings.full_name("temperature_end"), ": the schedule ", schedule,
         " needs a temperature above 0 to go to, got ", end);
   options.last = has_end ? end : options.first;
@@ -60,15 +55,15 @@ OptimizerOptions read_optimizer(Settings& settings) {
   settings.read("head_lr_scale", options.head_rate_scale);
   settings.read("clip_norm", options.clip_norm);
   options.kind = optimizer_of(name);
-  check_share(settings, "momentum", options.momentum);
+  check_share(settings.full_name("momentum"), options.momentum);
   check(!options.nesterov || options.momentum > 0, settings.full_name("nesterov"),
         ": needs a momentum above 0");
-  check_share(settings, "beta1", options.beta1);
-  check_share(settings, "beta2", options.beta2);
-  check_above_zero(settings, "epsilon", options.epsilon);
-  check_not_negative(settings, "weight_decay", options.weight_decay);
-  check_not_negative(settings, "head_lr_scale", options.head_rate_scale);
-  check_not_negative(settings, "clip_norm", options.clip_norm);
+  check_share(settings.full_name("beta1"), options.beta1);
+  check_share(settings.full_name("beta2"), options.beta2);
+  check_above_zero(settings.full_name("epsilon"), options.epsilon);
+  check_not_negative(settings.full_name("weight_decay"), options.weight_decay);
+  check_not_negative(settings.full_name("head_lr_scale"), options.head_rate_scale);
+  check_not_negative(settings.full_name("clip_norm"), options.clip_norm);
   return options;
 }
 
@@ -83,16 +78,18 @@ void read_rate(Settings& settings, TrainOptions& train) {
   settings.read("lr_scale_with_t", scaling);
   train.schedule = schedule_of(schedule);
   train.rate_scaling = rate_scaling_of(scaling);
-  check_above_zero(settings, "lr", train.rate);
-  check_above_zero(settings, "decay_rate", train.decay_rate);
-  check_not_negative(settings, "warmup_epochs", train.warmup_epochs);
+  check_above_zero(settings.full_name("lr"), train.rate);
+  check_above_zero(settings.full_name("decay_rate"), train.decay_rate);
+  check_epochs(settings.full_name("warmup_epochs"), train.warmup_epochs);
   check(train.schedule != Schedule::step || !train.milestones.empty(),
         settings.full_name("milestones"),
         ": the schedule step needs the epochs at which the rate falls, as in [30, 60]");
+  check(train.schedule == Schedule::step || train.milestones.empty(),
+        settings.full_name("milestones"), ": is for the schedule step, not for ", schedule);
   check(std::is_sorted(train.milestones.begin(), train.milestones.end()),
         settings.full_name("milestones"), ": must rise");
   for (const double milestone : train.milestones) {
-    check_not_negative(settings, "milestones", milestone);
+    check_epochs(settings.full_name("milestones"), milestone);
   }
 }
 
@@ -114,12 +111,15 @@ TrainOptions read_train(Settings& settings, uint64_t seed) {
   settings.read("precision", precision);
   train.precision = precision_of(precision);
   train.seed = seed;
-  check(train.epochs >= 1, settings.full_name("epochs"), ": must be at least 1, got ",
-        train.epochs);
+  check(train.epochs >= 1 && static_cast<double>(train.epochs) <= kMostEpochs,
+        settings.full_name("epochs"), ": must be from 1 to ", kMostEpochs, ", got ", train.epochs);
+  // Any number of steps will do: schedules count in epochs.
+  constexpr int64_t kSteps = 100;
+  check_temperatures(train.temperature, train.epochs * kSteps, kSteps);
   // Batch normalisation has no variance to divide by in a batch of one.
   check(train.batch_size >= 2, settings.full_name("batch_size"), ": must be at least 2, got ",
         train.batch_size);
-  check_share(settings, "ema", train.average_decay);
+  check_share(settings.full_name("ema"), train.average_decay);
   return train;
 }
 

@@ -10,7 +10,7 @@ TrainOptions read_train(Settings& settings, uint64_t seed);
 
 // When the state of a run is saved besides the end of every epoch.
 struct CheckpointSettings {
-  int64_t steps = 0;       // so many steps after the last time; 0: never
+  int64_t steps = 0;       // at multiples of it; 0: never
   bool keeps_all = false;  // and not only the last and the best
 };
 

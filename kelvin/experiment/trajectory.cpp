@@ -1,5 +1,7 @@
 #include "kelvin/experiment/trajectory.h"
 
+#include <torch/torch.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -120,7 +122,22 @@ void Trajectory::show_foreign(Model& model,
   }
 }
 
-Readings Trajectory::measured(const TrainState& state, bool is_first) const {
+void Trajectory::check_finite(const TrainState& state, const Record& record) {
+  check(torch::isfinite(record.logits).all().item<bool>(), "train: the logits after step ",
+        state.step, " must be finite, hold NaN or infinity (T = ", state.temperature,
+        ", lr = ", state.rate, "); try a smaller lr or a longer warm-up");
+}
+
+double Trajectory::loss_sum(const TrainState& state, const Record& record) const {
+  torch::NoGradGuard no_grad;
+  const auto temperature = torch::tensor(state.temperature, torch::kFloat64);
+  return settings_.train.loss(record.logits.to(torch::kFloat64), record.labels, temperature)
+      .sample_losses.sum()
+      .item<double>();
+}
+
+Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first) const {
+  Observed observed;
   const MeasureContext context{.temperature = state.temperature,
                                .seed = static_cast<uint64_t>(settings_.seed)};
   std::vector<std::unique_ptr<Measure>> measures;
@@ -148,25 +165,26 @@ Readings Trajectory::measured(const TrainState& state, bool is_first) const {
              .batch_statistics = uses_batches,
              .indices = sample},
             [&](const Record& record) {
+              check_finite(state, record);
+              if (split == Split::train) observed.train_loss += loss_sum(state, record);
               for (auto& measure : measures) measure->update(record);
             });
   }
+  observed.train_loss /= static_cast<double>(train_sample_.size());
   if (needs.ood) show_foreign(state.model, measures);
-  Readings readings;
   for (const auto& measure : measures) {
-    for (auto& reading : measure->compute()) readings.push_back(std::move(reading));
+    for (auto& reading : measure->compute()) observed.readings.push_back(std::move(reading));
   }
-  return readings;
+  return observed;
 }
 
 void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_end) {
   const double began = context_.seconds();
-  const double training = seconds();
-  Readings readings;
-  {
+  const double training = seconds_before_ + began - start_ - observing_;
+  const auto [readings, train_loss] = [&] {
     const UsedWeights used(state);
-    readings = measured(state, state.step == 0);
-  }
+    return measured(state, state.step == 0);
+  }();
   last_norm_ = value_of(readings, "logits_norm", "test");
   test_accuracy_ = value_of(readings, "accuracy", "test");
   observing_ += context_.seconds() - began;
@@ -179,7 +197,6 @@ void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_en
   }
   line["temperature"] = state.temperature;
   line["lr"] = state.rate;
-  const double train_loss = value_of(readings, "nll", "train");
   line["loss"] = is_epoch_end ? state.loss : train_loss;
   line["train_loss"] = train_loss;
   line["train_accuracy"] = value_of(readings, "accuracy", "train");

@@ -37,7 +37,13 @@ class Trajectory : public TrainObserver {
 
  private:
   void observe(const TrainState& state, double epoch, bool is_epoch_end);
-  Readings measured(const TrainState& state, bool is_first) const;
+  struct Observed {
+    Readings readings = {};
+    double train_loss = 0;  // that is trained with, on the sample of the training split
+  };
+  Observed measured(const TrainState& state, bool is_first) const;
+  static void check_finite(const TrainState& state, const Record& record);
+  double loss_sum(const TrainState& state, const Record& record) const;
   void show_foreign(Model& model, const std::vector<std::unique_ptr<Measure>>& measures) const;
 
   const Dataset& dataset_;

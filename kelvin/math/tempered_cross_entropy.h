@@ -18,9 +18,9 @@ struct CrossEntropyOptions {
 
 // Cross-entropy of softmax(logits / temperature): logits [samples, classes], labels [samples],
 // temperature a single number above 0, which may be learnt.  One pass over the logits yields all
-// values and the gradient.  Finite for finite logits of any size; not finite as soon as one logit
-// is not.  Values are float64 for logits of that type and float32 for all others.  Can be
-// differentiated once.
+// values and the gradient.  Finite for finite logits of any size; on the
+// CPU not finite as soon as one logit is not.  Values are float64 for logits of that type and
+// float32 for all others.  Can be differentiated once.
 LossValues tempered_cross_entropy(const torch::Tensor& logits, const torch::Tensor& labels,
                                   const torch::Tensor& temperature,
                                   const CrossEntropyOptions& options = {});

@@ -59,7 +59,8 @@ class LossSymmetry : public Measure {
     entropies_ += values.entropies.sum().item<double>();
     const auto shares = softmax(logits, {.temperature = temperature_});
     add(unit_sum_, (shares / shares.norm(2, 1, /*keepdim=*/true)).sum(0));
-    if (!record.features.defined()) {
+    // Behind a normalisation of the logits, or unknown: see Record::weight.
+    if (!record.features.defined() || !record.weight.defined()) {
       has_features_ = false;
       return;
     }

@@ -46,6 +46,7 @@ class Rounding : public torch::autograd::Function<Rounding> {
 };
 
 void set_autocast(bool enabled) {
+  if (enabled == at::autocast::is_cpu_enabled()) return;
   at::autocast::set_cpu_enabled(enabled);
   at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
   if (torch::cuda::is_available()) {
@@ -81,14 +82,14 @@ PrecisionScope::PrecisionScope(Precision precision, torch::DeviceType device)
     : PrecisionScope(precision, multiplies_bfloat16(device)) {}
 
 PrecisionScope::PrecisionScope(Precision precision, bool is_native)
-    : was_rounding_(is_rounding), autocasts_(precision == Precision::bf16 && is_native) {
+    : was_rounding_(is_rounding), was_autocasting_(at::autocast::is_cpu_enabled()) {
   is_rounding = precision == Precision::bf16 && !is_native;
-  if (autocasts_) set_autocast(true);
+  set_autocast(precision == Precision::bf16 && is_native);
 }
 
 PrecisionScope::~PrecisionScope() {
   is_rounding = was_rounding_;
-  if (autocasts_) set_autocast(false);
+  set_autocast(was_autocasting_);
 }
 
 bool rounds_products() { return is_rounding; }

@@ -31,7 +31,7 @@ class PrecisionScope {
 
  private:
   bool was_rounding_;
-  bool autocasts_;
+  bool was_autocasting_;
 };
 
 // Whether products are to be rounded here and now.

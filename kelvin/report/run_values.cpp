@@ -143,6 +143,11 @@ int64_t seed_of(const Run& run) {
 }
 
 double temperature_of(const Run& run) {
+  const auto* schedule =
+      find_setting(run.config, "train.temperature_schedule", "temperature_schedule");
+  if (schedule != nullptr && *schedule != "constant" && !run.metrics.empty()) {
+    return metric(run.metrics.back(), "temperature");
+  }
   const auto* temperature = find_setting(run.config, "train.temperature", "temperature");
   return temperature != nullptr && temperature->is_number() ? temperature->get<double>() : kNan;
 }

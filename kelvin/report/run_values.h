@@ -53,7 +53,8 @@ bool is_initial(const nlohmann::ordered_json& line);
 
 // `seed`, else the first key that ends in `.seed`, else 0.
 int64_t seed_of(const Run& run);
-// `train.temperature`, else the first key that ends so; NaN if there is none.
+// `train.temperature`, else the first key that ends so; where a schedule moves it, that of the last
+// line of metrics.  NaN if there is none.
 double temperature_of(const Run& run);
 
 // A setting for people: texts without quotes, short numbers.

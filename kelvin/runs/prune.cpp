@@ -83,9 +83,8 @@ void append_checkpoints(const fs::path& checkpoints, bool with_training_state, c
       found.push_back(path);
     } else if (is_own_folder(path)) {
       append_part_files(path, found);
-      for (const char* name : {"training.json", "training.safetensors"}) {
-        if (with_training_state && is_own_file(path / name)) found.push_back(path / name);
-      }
+      const auto state = path / "training.safetensors";
+      if (with_training_state && is_own_file(state)) found.push_back(state);
     }
   }
 }

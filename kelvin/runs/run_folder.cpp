@@ -22,21 +22,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::array kStatuses = {RunStatus::running, RunStatus::finished, RunStatus::stopped,
                                   RunStatus::failed};
 
-std::vector<Json> load_lines(const fs::path& path) {
-  std::vector<Json> lines;
-  if (!fs::exists(path)) return lines;
-  const auto text = read_file(path);
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    auto parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    // A crash can cut the last line short: that one line is lost, not the folder.
-    if (parsed.is_discarded() && stream.peek() == EOF) break;
-    check(parsed.is_object(), path.string(), ": line ", lines.size() + 1, ": not a JSON object");
-    lines.push_back(std::move(parsed));
-  }
-  return lines;
-}
-
 // A dataset may be called by a path, which cannot be the name of a file: slashes are written as in
 // addresses of the web.
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -83,6 +68,21 @@ Scores load_scores(const fs::path& path) {
 
 }  // namespace
 
+std::vector<Json> load_lines(const fs::path& path) {
+  std::vector<Json> lines;
+  if (!fs::exists(path)) return lines;
+  const auto text = read_file(path);
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    auto parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // A crash can cut the last line short: that one line is lost, not the folder.
+    if (parsed.is_discarded() && stream.peek() == EOF) break;
+    check(parsed.is_object(), path.string(), ": line ", lines.size() + 1, ": not a JSON object");
+    lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
 std::string name_of(RunStatus status) {
   switch (status) {
     case RunStatus::running:
@@ -100,7 +100,8 @@ std::string name_of(RunStatus status) {
 void check_can_create_run(const fs::path& path) {
   check(!path.empty(), "output: must be a folder, got an empty path");
   check(!is_run(path), path.string(),
-        ": already holds a run; choose another --output or remove it");
+        ": already holds a run; go on with it by kelvin resume, choose another --output or "
+        "remove it");
   check(!fs::exists(path) || fs::is_directory(path), path.string(),
         ": is a file, must be a folder");
   auto existing = fs::absolute(path).lexically_normal();
@@ -143,6 +144,14 @@ void RunFolder::add_resumption(const Json& metadata, int64_t step) const {
 }
 
 void RunFolder::add_readings(const Readings& readings) const { merge_readings(path_, readings); }
+
+void RunFolder::remove_readings() const {
+  std::error_code failure;
+  for (const char* name : {"readings.jsonl", "definitions.json", "scores"}) {
+    fs::remove_all(path_ / name, failure);
+    check(!failure, (path_ / name).string(), ": cannot be removed: ", failure.message());
+  }
+}
 
 void RunFolder::write_scores(const Scores& scores) const {
   std::string text = "population,score\n";

@@ -36,6 +36,8 @@ class RunFolder {
   // Adds to the metadata's list "resumed" who goes on with the run, and from which step.
   void add_resumption(const nlohmann::ordered_json& metadata, int64_t step) const;
   void add_readings(const Readings& readings) const;
+  // With their definitions and scores.
+  void remove_readings() const;
   void write_scores(const Scores& scores) const;
   void set_status(RunStatus status) const;
 
@@ -59,6 +61,10 @@ struct Run {
   std::vector<Scores> scores;
   RunStatus status = RunStatus::running;
 };
+
+// The objects of a file of JSON lines; none if it is not there, and not the last line if a crash
+// cut it short.
+std::vector<nlohmann::ordered_json> load_lines(const std::filesystem::path& path);
 
 bool is_run(const std::filesystem::path& path);
 

@@ -44,7 +44,8 @@ class Optimizer {
 
   // What it remembers of earlier steps, by "parameter/what".
   NamedTensors state() const;
-  // Throws unless it is of the same parameters and kind of optimizer.
+  // Nothing if no step was taken yet; otherwise throws unless it is of the same parameters and kind
+  // of optimizer.
   void restore(const NamedTensors& state);
 
  private:

@@ -139,6 +139,7 @@ class Training {
     state_.step = start.step;
     state_.images = start.images;
     state_.temperature = start.temperature;
+    if (start.step > 0) state_.rate = rate_of_step(start.step - 1);
     epoch_steps_ = start.epoch_steps;
     sums_ = start.sums;
   }
@@ -174,6 +175,11 @@ class Training {
     return temperature_at(options_.temperature, step, state_.total_steps, state_.steps_per_epoch);
   }
 
+  // At the temperature that training has at that step.
+  double rate_of_step(int64_t step) const {
+    return learning_rate(rate_, step) * rate_factor(options_.rate_scaling, state_.temperature);
+  }
+
   torch::Tensor temperature_tensor() const {
     if (log_temperature_.defined()) return log_temperature_.exp();
     return torch::tensor(state_.temperature, torch::kFloat64);
@@ -188,8 +194,7 @@ class Training {
 
   void step(const Batch& batch) {
     state_.temperature = temperature_of_step(state_.step);
-    state_.rate =
-        learning_rate(rate_, state_.step) * rate_factor(options_.rate_scaling, state_.temperature);
+    state_.rate = rate_of_step(state_.step);
     optimizer_->zero_gradients();
     const auto labels = batch.labels.to(device_);
     const auto values = loss_(logits_of(batch), labels, temperature_tensor());

@@ -23,8 +23,9 @@ enum class RateScaling { none, linear, sqrt };
 RateScaling rate_scaling_of(const std::string& name);
 
 struct TrainOptions {
-  TemperatureOptions temperature;  // the logits are divided by it in the loss, and nowhere else
-  Loss loss;                       // cross-entropy if there is none
+  TemperatureOptions temperature =
+      {};          // the logits are divided by it in the loss, and nowhere else
+  Loss loss = {};  // cross-entropy if there is none
   int64_t epochs = 10;
   int64_t batch_size = 128;
   double rate = 0.1;
@@ -33,7 +34,7 @@ struct TrainOptions {
   double decay_rate = 0.1;              // at each of them
   double warmup_epochs = 1;
   RateScaling rate_scaling = RateScaling::none;  // the rate times T, or its square root
-  OptimizerOptions optimizer;
+  OptimizerOptions optimizer = {};
   double average_decay = 0;  // of a moving average of the weights; 0: none
   Precision precision = Precision::fp32;
   Augmentation augmentation = Augmentation::none;

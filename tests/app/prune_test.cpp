@@ -50,10 +50,8 @@ TEST_F(PruneVerb, ListsWhatWouldGo) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out,
             "run,would remove,bytes,note\n"
-            "a,checkpoints/step-10/training.json,10,\n"
             "a,checkpoints/step-10/training.safetensors,2000,\n"
             "a,checkpoints/step-5,3010,\n"
-            "deep/b,checkpoints/step-10/training.json,10,\n"
             "deep/b,checkpoints/step-10/training.safetensors,2000,\n"
             "deep/b,checkpoints/step-5,3010,\n");
   EXPECT_EQ(paths_below(root_), before);

@@ -28,6 +28,12 @@ Checkpoint at_step(int64_t step, double value) {
                                  {"optimizer/weight/momentum", torch::rand({2, 3})}}},
           .seconds = 1e-7,
           .sizes = {{"metrics.jsonl", 77}},
+          .stalls = {.steps = 4,
+                     .entropy = 0.7,
+                     .loss = 1e-9,
+                     .accuracy = 0.25,
+                     .uniform_spans = 2,
+                     .is_stalled = true},
           .best_accuracy = 0.7};
 }
 
@@ -66,6 +72,12 @@ TEST_F(CheckpointTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.seconds, 1e-7);
   EXPECT_EQ(read.best_accuracy, 0.7);
   EXPECT_EQ(read.sizes, written.sizes);
+  EXPECT_EQ(read.stalls.steps, 4);
+  EXPECT_EQ(read.stalls.entropy, 0.7);
+  EXPECT_EQ(read.stalls.loss, 1e-9);
+  EXPECT_EQ(read.stalls.accuracy, 0.25);
+  EXPECT_EQ(read.stalls.uniform_spans, 2);
+  EXPECT_TRUE(read.stalls.is_stalled);
   for (const auto& [name, tensor] : written.training.weights) {
     EXPECT_TRUE(read.training.weights.at(name).equal(tensor)) << name;
   }
@@ -126,6 +138,17 @@ TEST_F(CheckpointTest, ThatCannotBeWrittenIsAnError) {
   std::ofstream(run() / "checkpoints") << "a file";
   const auto message = error_of([&] { write(1, 1); });
   EXPECT_NE(message.find("step-1.part: cannot be made"), std::string::npos) << message;
+}
+
+// As some tools copy folders: nothing may be thrown away for it.
+TEST_F(CheckpointTest, WhoseLinkBecameAFolderIsAnError) {
+  write(40, 1);
+  fs::remove(link("last"));
+  fs::copy(link("step-40"), link("last"));
+  const auto message = error_of([&] { last_checkpoint(run()); });
+  EXPECT_NE(message.find("last: must be a link to a checkpoint beside it, is not"),
+            std::string::npos)
+      << message;
 }
 
 TEST_F(CheckpointTest, WithoutItsTrainingStateIsAnError) {

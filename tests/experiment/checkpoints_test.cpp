@@ -18,7 +18,9 @@ class CheckpointsTest : public testing::Test {
     return {training_.run,
             settings,
             training_.log,
-            {.seconds = [] { return 5.0; }, .test_accuracy = [this] { return accuracy_; }}};
+            {.seconds = [] { return 5.0; },
+             .test_accuracy = [this] { return accuracy_; },
+             .stalls = [] { return StallDetector::Sums{.uniform_spans = 1, .is_stalled = true}; }}};
   }
 
   std::set<std::string> folders() const {
@@ -98,6 +100,20 @@ TEST_F(CheckpointsTest, AreNotWrittenAgainWhereTheRunGoesOnFrom) {
   second.after_epoch(training_.at(10));
   EXPECT_EQ(fs::last_write_time(training_.run.path() / "checkpoints/step-10"), before);
   EXPECT_EQ(target("best"), "step-10");
+}
+
+// A kill between the two links must not lose the best one.
+TEST_F(CheckpointsTest, LinkTheBestBeforeTheLast) {
+  auto observer = checkpoints();
+  observer.after_epoch(training_.at(10));
+  accuracy_ = 0.9;
+  // A link that cannot be made ends the saving right there.
+  fs::create_directories(training_.run.path() / "checkpoints/last.part/not empty");
+  EXPECT_THROW(observer.after_epoch(training_.at(20)), Error);
+  fs::remove_all(training_.run.path() / "checkpoints/last.part");
+  EXPECT_EQ(target("best"), "step-20");
+  EXPECT_EQ(target("last"), "step-10");
+  EXPECT_EQ(last_checkpoint(training_.run.path())->best_accuracy, 0.5);
 }
 
 }  // namespace

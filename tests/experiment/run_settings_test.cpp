@@ -235,7 +235,7 @@ TEST(RunSettings, RejectsValuesOutOfRange) {
   EXPECT_EQ(rejected("train.batch_size=1"), "train.batch_size: must be at least 2, got 1");
   EXPECT_EQ(rejected("train.lr=0.0"), "train.lr: must be a finite number above 0, got 0");
   EXPECT_EQ(rejected("train.schedule=linear"),
-            "train.schedule: must be constant or cosine, got 'linear'");
+            "train.schedule: must be constant, cosine, step or one-cycle, got 'linear'");
   EXPECT_EQ(rejected("train.warmup_epochs=-0.5"),
             "train.warmup_epochs: must be a finite number, not below 0, got -0.5");
   EXPECT_EQ(rejected("train.momentum=1.0"), "train.momentum: must be in [0, 1), got 1");

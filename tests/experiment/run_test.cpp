@@ -213,7 +213,9 @@ TEST_F(FinishedRun, MeasuresOnlyWhatIsAskedFor) {
 
 TEST_F(FinishedRun, IsNeverOverwritten) {
   EXPECT_EQ(error_of([] { kelvin::run(tiny_config(), first(), kNoMetadata, {}); }),
-            first().string() + ": already holds a run; choose another --output or remove it");
+            first().string() +
+                ": already holds a run; go on with it by kelvin resume, choose another --output or "
+                "remove it");
   EXPECT_EQ(load_run(first()).status, RunStatus::finished);
 }
 
@@ -260,6 +262,60 @@ TEST(ResumedRun, EndsLikeOneThatWasNotStopped) {
     EXPECT_EQ(whole_file(fs::path(path) / "curves.npz"),
               whole_file(folder / "straight/curves.npz"));
   }
+}
+
+// With batch normalisations, convolutions in channels-last, and notes on a stall.
+TEST(ResumedRun, EndsLikeOneThatWasNotStoppedForConvolutionsToo) {
+  TemporaryFolder folder;
+  const std::vector<std::string> changes = {"data.ood=[]",
+                                            "model.name=resnet10",
+                                            "model.width=0.125",
+                                            "model.stem_stride=2",
+                                            "train.batch_size=8",
+                                            "train.temperature=1e4",
+                                            "train.epochs=1",
+                                            "train.precision=bf16",
+                                            "train.optimizer=adam",
+                                            "train.lr=1e-6",
+                                            "model.depth=0",
+                                            "data.train_samples=240",
+                                            "measure.names=[\"accuracy\"]"};
+  const auto config = [&] {
+    Config config;
+    for (const auto& each : changes) {
+      if (!each.starts_with("model.depth")) config.apply_override(each);
+    }
+    for (const char* each : {"seed=1", "data.name=glyphs10", "data.test_samples=64"}) {
+      config.apply_override(each);
+    }
+    return config;
+  }();
+  run(config, folder / "straight", kNoMetadata, {});
+  EXPECT_NE(whole_file(folder / "straight/notes.jsonl").find("plateau"), std::string::npos);
+  for (const int stop : {5, 15, 25}) {
+    const auto path = folder / ("stopped-" + std::to_string(stop));
+    int asked = 0;
+    RunContext context;
+    context.should_stop = [&] { return ++asked == stop; };
+    run(config, path, kNoMetadata, context);
+    resume(path, kNoMetadata, /*is_inexact=*/false, {});
+    SCOPED_TRACE("stopped at " + std::to_string(stop));
+    expect_same_run(path, folder / "straight");
+  }
+}
+
+TEST(ResumedRun, ForgetsWhatWasMeasuredInBetween) {
+  TemporaryFolder folder;
+  const std::vector<std::string> changes = {"data.ood=[]", "train.temperature_schedule=linear",
+                                            "train.temperature_end=9"};
+  run(tiny_config(changes), folder / "straight", kNoMetadata, {});
+  int asked = 0;
+  RunContext context;
+  context.should_stop = [&] { return ++asked == 3; };
+  run(tiny_config(changes), folder / "run", kNoMetadata, context);
+  EXPECT_FALSE(measure_run(folder / "run", {"accuracy"}, {}).empty());
+  resume(folder / "run", kNoMetadata, /*is_inexact=*/false, {});
+  expect_same_run(folder / "run", folder / "straight");
 }
 
 TEST(ResumedRun, StartsAnewWithoutACheckpoint) {
@@ -348,7 +404,7 @@ TEST(Run, TrainsInEveryWayThereIs) {
   int number = 0;
   for (const std::vector<std::string>& changes : std::vector<std::vector<std::string>>{
            {"train.loss=mse", "train.optimizer=adam", "train.lr=0.001"},
-           {"train.loss=logit_norm", "train.temperature=0.04"},
+           {"train.loss=logit_norm", "train.temperature=0.04", "train.lr=0.03"},
            {"train.loss=focal", "train.precision=bf16"},
            {"train.loss_smoothing=0.1", "train.schedule=one-cycle"},
            {"train.optimizer=adamw", "train.lr=0.001", "train.clip_norm=1"},
@@ -357,7 +413,8 @@ TEST(Run, TrainsInEveryWayThereIs) {
            {"train.temperature_schedule=warm", "train.temperature_end=50",
             "train.lr_scale_with_t=sqrt"}}) {
     auto all = changes;
-    all.insert(all.end(), {"data.ood=[]", "measure.names=[\"accuracy\"]", "train.epochs=4"});
+    all.insert(all.end(),
+               {"data.ood=[]", "measure.names=[\"accuracy\"]", "train.epochs=8", "model.width=64"});
     const auto path = folder / std::to_string(number++);
     run(tiny_config(all), path, kNoMetadata, {});
     const auto done = load_run(path);
@@ -472,6 +529,7 @@ TEST(Run, WithoutWeightsCannotBeMeasured) {
   RunContext context;
   context.should_stop = [] { return true; };
   run(tiny_config(), folder / "run", kNoMetadata, context);
+  fs::remove_all(folder / "run/checkpoints");
   const auto message = error_of([&] { measure_run(folder / "run", {}, {}); });
   EXPECT_TRUE(message.starts_with((folder / "run") + ": has no weights yet")) << message;
 }

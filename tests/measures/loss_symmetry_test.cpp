@@ -15,6 +15,7 @@ Record some_record(int64_t samples, double scale) {
   auto record = record_of((scale * noise({samples, 5}, 1)).to(torch::kFloat32),
                           torch::arange(samples) * 3 % 5);
   record.features = noise({samples, 8}, 2).to(torch::kFloat32);
+  record.weight = noise({record.logits.size(1), 8}, 3).to(torch::kFloat32);
   return record;
 }
 
@@ -76,10 +77,12 @@ TEST(LossSymmetry, IsPerfectAtAnInfiniteTemperature) {
 TEST(LossSymmetry, KnowsTheDiversityOfEqualAndOfOrthogonalGradients) {
   auto equal = record_of(torch::zeros({4, 3}), labels_of({1, 1, 1, 1}));
   equal.features = torch::ones({4, 2});
+  equal.weight = torch::ones({equal.logits.size(1), 2});
   EXPECT_NEAR(reading_of(measured("loss_symmetry", {equal}), "gradient_diversity").value, 0.25,
               1e-12);
   auto orthogonal = equal;
   orthogonal.features = torch::eye(4);
+  orthogonal.weight = torch::ones({orthogonal.logits.size(1), 4});
   EXPECT_NEAR(reading_of(measured("loss_symmetry", {orthogonal}), "gradient_diversity").value, 1,
               1e-12);
 }
@@ -94,6 +97,7 @@ TEST(LossSymmetry, LeavesOutWhatASampleAloneHasNot) {
 TEST(LossSymmetry, LeavesOutTheDiversityOfGradientsThatVanish) {
   auto record = record_of(1e6 * torch::eye(3), labels_of({0, 1, 2}));
   record.features = torch::ones({3, 2});
+  record.weight = torch::ones({record.logits.size(1), 2});
   const auto readings = measured("loss_symmetry", {record});
   EXPECT_EQ(readings.size(), 4U);
   EXPECT_TRUE(readings_of(readings, "gradient_diversity").empty());

@@ -67,6 +67,20 @@ TEST(InPrecision, IsTheTensorItselfOutsideOfAScope) {
 }
 
 // Sums of few products of bfloat16 are exact in float32: both ways must give the same bfloat16.
+TEST(PrecisionScope, MayStandWithinAnother) {
+  torch::nn::Linear linear(3, 2);
+  const auto input = torch::randn({4, 3});
+  const auto type = [&] { return product_of(linear, input).scalar_type(); };
+  const PrecisionScope outer(Precision::bf16, kNative);
+  {
+    const PrecisionScope inner(Precision::fp32, kNative);
+    EXPECT_EQ(type(), torch::kFloat32);
+  }
+  EXPECT_EQ(type(), torch::kBFloat16);
+  { const PrecisionScope inner(Precision::bf16, kNative); }
+  EXPECT_EQ(type(), torch::kBFloat16);
+}
+
 TEST(ProductOf, IsWhatLibTorchGivesInBfloat16) {
   torch::manual_seed(1);
   torch::nn::Linear linear(2, 4);

@@ -98,7 +98,6 @@ TEST_F(PruneRun, OnlyLooksIfItIsDry) {
 TEST_F(PruneRun, RemovesTheStateOfTrainingOfFinishedRunsIfAsked) {
   EXPECT_EQ(removed_by({.training_state = true}),
             (std::set<std::string>{"checkpoints/step-5", "checkpoints/step-10",
-                                   "checkpoints/step-15/training.json",
                                    "checkpoints/step-15/training.safetensors"}));
   EXPECT_EQ(bytes_, 2 * 3010 + 2010);
 }

@@ -124,7 +124,9 @@ TEST(RunFolder, RefusesAFolderThatHoldsARunAndKeepsIt) {
   const TemporaryFolder folder;
   new_run(folder.path() / "run").set_status(RunStatus::finished);
   EXPECT_EQ(error_of([&] { RunFolder::create(folder.path() / "run", Config(), Json::object()); }),
-            (folder / "run") + ": already holds a run; choose another --output or remove it");
+            (folder / "run") +
+                ": already holds a run; go on with it by kelvin resume, choose another --output or "
+                "remove it");
   const auto loaded = load_run(folder.path() / "run");
   EXPECT_EQ(loaded.config.at("seed"), 3);
   EXPECT_EQ(loaded.status, RunStatus::finished);

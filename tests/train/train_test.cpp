@@ -402,6 +402,9 @@ TEST_P(ContinuedTraining, EndsWithTheSameBitsFromAnyStep) {
     train(*second, dataset, options, {&rest}, kNever, &snapshots.taken);
     EXPECT_TRUE(all_equal(second->parameters(), straight->parameters())) << "from step " << step;
     EXPECT_EQ(rest.epoch_losses.back(), whole.epoch_losses.back()) << "from step " << step;
+    if (step < steps) {
+      EXPECT_EQ(rest.rates.back(), whole.rates.back()) << "from step " << step;
+    }
     EXPECT_EQ(rest.images, step == steps ? 0 : whole.images);
   }
 }
