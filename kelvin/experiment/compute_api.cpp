@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <dlfcn.h>
 #include <torch/torch.h>
 
 #include <stdexcept>
@@ -64,9 +65,20 @@ std::string described(const std::string& key) {
   return description.substr(begin + key.size(), end - begin - key.size());
 }
 
+// The file that matrix products come from: on Debian one BLAS replaces another without a rebuild.
+std::string blas_library() {
+  void* const product = ::dlsym(RTLD_DEFAULT, "sgemm_");
+  Dl_info found{};
+  if (product == nullptr || ::dladdr(product, &found) == 0) return "unknown";
+  std::error_code unresolved;
+  const auto path = std::filesystem::canonical(found.dli_fname, unresolved);
+  return unresolved ? found.dli_fname : path.string();
+}
+
 Json versions() {
   return {{"torch", TORCH_VERSION},
           {"blas", described("BLAS_INFO=")},
+          {"blas_library", blas_library()},
           {"cpu_capability", described("CPU capability usage: ")},
           {"threads", at::get_num_threads()}};
 }

@@ -18,7 +18,9 @@ struct Fact {
 constexpr std::array kFacts = {Fact{"/versions/threads", "threads"},
                                Fact{"/versions/cpu_capability", "instruction set"},
                                Fact{"/machine/cpu_features", "processor features"},
-                               Fact{"/versions/blas", "BLAS"}, Fact{"/versions/torch", "LibTorch"}};
+                               Fact{"/versions/blas", "BLAS"},
+                               Fact{"/versions/blas_library", "BLAS library"},
+                               Fact{"/versions/torch", "LibTorch"}};
 
 Json value_of(const Json& metadata, const Fact& fact) {
   const Json::json_pointer pointer(fact.path);

@@ -231,13 +231,13 @@ TEST(RunSettings, RejectsValuesOutOfRange) {
             "data.train_samples: must be from 0 (all) to 100000000, got -1");
   EXPECT_EQ(rejected("data.test_samples=-2"),
             "data.test_samples: must be from 0 (all) to 100000000, got -2");
-  EXPECT_EQ(rejected("train.epochs=0"), "train.epochs: must be at least 1, got 0");
+  EXPECT_EQ(rejected("train.epochs=0"), "train.epochs: must be from 1 to 1e+06, got 0");
   EXPECT_EQ(rejected("train.batch_size=1"), "train.batch_size: must be at least 2, got 1");
   EXPECT_EQ(rejected("train.lr=0.0"), "train.lr: must be a finite number above 0, got 0");
   EXPECT_EQ(rejected("train.schedule=linear"),
             "train.schedule: must be constant, cosine, step or one-cycle, got 'linear'");
   EXPECT_EQ(rejected("train.warmup_epochs=-0.5"),
-            "train.warmup_epochs: must be a finite number, not below 0, got -0.5");
+            "train.warmup_epochs: must be from 0 to 1e+06 epochs, got -0.5");
   EXPECT_EQ(rejected("train.momentum=1.0"), "train.momentum: must be in [0, 1), got 1");
   EXPECT_EQ(rejected("train.momentum=nan"), "train.momentum: must be in [0, 1), got nan");
   EXPECT_EQ(rejected("train.weight_decay=-1.0"),

@@ -140,15 +140,20 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(EveryModelInBfloat16, IsCloseToFloat32AndToLibTorchsAutocast) {
+TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32AsLibTorchsAutocast) {
   const auto exact = pass(Precision::fp32, kNative);
   const auto imitated = pass(Precision::bf16, kImitated);
   const auto native = pass(Precision::bf16, kNative);
   EXPECT_GT(relative(imitated.logits, exact.logits), 1e-5);  // it did round
-  EXPECT_LT(relative(imitated.logits, exact.logits), 0.05);
-  EXPECT_LT(relative(native.logits, exact.logits), 0.05);
-  EXPECT_LT(relative(imitated.gradient, exact.gradient), 0.15);
-  EXPECT_LT(relative(native.gradient, exact.gradient), 0.15);
+  EXPECT_LT(relative(imitated.logits, exact.logits), 0.1);
+  // Which way a sum is rounded differs, how far it is off does not: gradients of ReLU networks
+  // differ most, where a unit near 0 is on in one and off in the other.
+  for (const auto part : {&Pass::logits, &Pass::gradient}) {
+    const double ours = relative(imitated.*part, exact.*part);
+    const double theirs = relative(native.*part, exact.*part);
+    EXPECT_LT(ours, 2 * theirs);
+    EXPECT_LT(theirs, 5 * ours);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EveryModelInBfloat16,

@@ -41,7 +41,7 @@ std::shared_ptr<Model> network() {
 TrainOptions options() {
   return {.epochs = 10,
           .batch_size = 8,
-          .rate = 0.5,
+          .rate = 5,
           .schedule = Schedule::cosine,
           .warmup_epochs = 1,
           .optimizer = {.momentum = 0.9, .weight_decay = 0}};
