@@ -252,6 +252,21 @@ TEST(Train, DependsOnTheTemperature) {
   EXPECT_FALSE(all_equal(weights_after(options), first));
 }
 
+TEST(Train, WorksFromAThousandthToTenThousand) {
+  for (const double temperature : {1e-3, 1e-2, 0.1, 10.0, 1e2, 1e3, 1e4}) {
+    std::vector<std::string> calls;
+    Recorder recorder("a", calls);
+    auto options = few_epochs();
+    options.temperature.first = temperature;
+    // Gradients go with 1 / T: cold ones are bounded, hot ones met by the rate.
+    options.rate_scaling = temperature > 1 ? RateScaling::linear : RateScaling::none;
+    options.optimizer.clip_norm = 1;
+    options.epochs = 8;
+    train(*small_model(), dark_and_bright(), options, {&recorder}, kNever);
+    EXPECT_LT(recorder.epoch_losses.back(), recorder.epoch_losses.front()) << "T = " << temperature;
+  }
+}
+
 TEST(Train, LeavesTheModelInTrainingMode) {
   const auto model = small_model();
   model->eval();
