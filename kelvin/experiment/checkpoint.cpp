@@ -155,7 +155,7 @@ std::optional<Checkpoint> last_checkpoint(const fs::path& run) {
 }
 
 fs::path last_weights(const fs::path& run) {
-  const auto weights = checkpoints_of(run) / "last" / kWeights;
+  auto weights = checkpoints_of(run) / "last" / kWeights;
   check(fs::exists(weights), run.string(), ": has no weights yet (no ", weights.string(), ")");
   return weights;
 }

@@ -56,7 +56,7 @@ void scale(Model& model, double factor) {
 class Outputs : public TrainObserver {
  public:
   explicit Outputs(double temperature) : temperature_(temperature) {
-    images_ = torch::linspace(-1, 1, 6 * 16, torch::kFloat64).sin().view({6, 1, 4, 4});
+    images_ = torch::linspace(-1, 1, 96, torch::kFloat64).sin().view({6, 1, 4, 4});
   }
   void after_step(const TrainState& state) override {
     torch::NoGradGuard no_grad;
