@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "kelvin/core/check.h"
+#include "kelvin/data/fingerprint.h"
 #include "kelvin/data/fit.h"
 #include "kelvin/experiment/checkpoints.h"
 #include "kelvin/experiment/measure_model.h"
@@ -92,6 +93,12 @@ void check_measures(const RunSettings& settings, Model& model, const Data& data)
           "' is fitted to the training images of all datasets, which takes too long to be done "
           "during training");
   }
+}
+
+constexpr auto kDataMd5 = "data_md5";
+
+nlohmann::ordered_json data_md5(const Dataset& dataset) {
+  return {{"train", fingerprint(dataset.train)}, {"test", fingerprint(dataset.test)}};
 }
 
 void keep(const RunFolder& folder, const Measured& measured) {
@@ -196,7 +203,9 @@ void run(const Config& config, const std::filesystem::path& output,
   check_trainable(settings, data.own);
   const auto model = prepared_model(settings, data.own);
   check_measures(settings, *model, data);
-  const auto folder = RunFolder::create(output, settings.resolved, metadata);
+  auto described = metadata.is_null() ? nlohmann::ordered_json::object() : metadata;
+  described[kDataMd5] = data_md5(data.own);
+  const auto folder = RunFolder::create(output, settings.resolved, described);
   const auto lock = RunLock::take(output);
   execute_in(folder, settings, data, *model, context, std::nullopt);
 }
@@ -211,6 +220,10 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   const auto settings = RunSettings::from(before.config);
   const auto data = load_data(settings, context);
   check_trainable(settings, data.own);
+  const auto md5 = data_md5(data.own);
+  check(before.metadata.value(kDataMd5, md5) == md5, path.string(), ": dataset '", data.own.name,
+        "' is not the one it was trained on: md5 ", md5.dump(), " instead of ",
+        before.metadata.at(kDataMd5).dump());
   const auto start = last_checkpoint(path);
   const auto model =
       start ? settings.build_model(shape_for(data.own)) : prepared_model(settings, data.own);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/formats/png_file.h"
@@ -340,6 +341,21 @@ TEST(ResumedRun, TellsWhoWentOn) {
   ASSERT_EQ(metadata.at("resumed").size(), 1U);
   EXPECT_EQ(metadata.at("resumed")[0].at("command"), "second");
   EXPECT_EQ(metadata.at("resumed")[0].at("step"), 3);
+}
+
+TEST(ResumedRun, MustHaveTheDataItHad) {
+  TemporaryFolder folder;
+  RunContext context;
+  context.should_stop = [] { return true; };
+  run(tiny_config({"data.ood=[]"}), folder / "run", kNoMetadata, context);
+  const auto path = folder / "run/metadata.json";
+  auto metadata = nlohmann::ordered_json::parse(whole_file(path));
+  metadata.at("data_md5").at("train") = "other";
+  write_file_atomically(path, metadata.dump());
+  const auto message =
+      error_of([&] { resume(folder / "run", kNoMetadata, /*is_inexact=*/true, {}); });
+  EXPECT_NE(message.find("dataset 'glyphs10' is not the one it was trained on"), std::string::npos)
+      << message;
 }
 
 TEST(ResumedRun, MustNotRoundDifferently) {
