@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "kelvin/core/text.h"
+#include "kelvin/report/reading_places.h"
 #include "kelvin/report/run_figures.h"
 
 namespace kelvin {
@@ -18,29 +17,8 @@ Json json_of(const Reading& reading) {
   return fields;
 }
 
-// A column that is shown only if some reading has something to put there.
-struct OptionalColumn {
-  const char* name;
-  std::string (*cell)(const Reading&);
-};
-
-const std::vector<OptionalColumn> kOptionalColumns = {
-    {"layer", [](const Reading& reading) { return reading.layer; }},
-    {"split", [](const Reading& reading) { return reading.split; }},
-    {"detector", [](const Reading& reading) { return reading.detector; }},
-    {"ood", [](const Reading& reading) { return reading.ood; }},
-    {"index",
-     [](const Reading& reading) { return reading.index ? std::to_string(*reading.index) : ""; }},
-};
-
 Table table_of(const Readings& readings, bool is_for_people) {
-  std::vector<OptionalColumn> shown;
-  for (const auto& column : kOptionalColumns) {
-    if (std::any_of(readings.begin(), readings.end(),
-                    [&](const Reading& reading) { return !column.cell(reading).empty(); })) {
-      shown.push_back(column);
-    }
-  }
+  const auto shown = used_places(readings);
   Table table{.columns = {{"name"}}};
   for (const auto& column : shown) table.columns.push_back({column.name});
   table.columns.push_back({"value", Alignment::right});

@@ -24,57 +24,44 @@ std::string folder_name(int64_t step) { return "step-" + std::to_string(step); }
 
 const char* name_of(CheckpointLink link) { return link == CheckpointLink::last ? "last" : "best"; }
 
-Json facts_of(const Checkpoint& checkpoint) {
-  const auto& training = checkpoint.training;
-  return {{"epoch", training.epoch},
-          {"step", training.step},
-          {"epoch_steps", training.epoch_steps},
-          {"images", training.images},
-          {"epoch_loss", training.sums.loss},
-          {"epoch_entropy", training.sums.entropy},
-          {"epoch_right", training.sums.right},
-          {"epoch_samples", training.sums.samples},
-          {"temperature", training.temperature},
-          {"seconds", checkpoint.seconds},
-          {"stall_steps", checkpoint.stalls.steps},
-          {"stall_entropy", checkpoint.stalls.entropy},
-          {"stall_loss", checkpoint.stalls.loss},
-          {"stall_accuracy", checkpoint.stalls.accuracy},
-          {"stall_uniform_spans", checkpoint.stalls.uniform_spans},
-          {"is_stalled", checkpoint.stalls.is_stalled},
-          {"best_accuracy", checkpoint.best_accuracy},
-          {"sizes", checkpoint.sizes}};
+// Calls `visit` with the name and the place of each fact, to write or to read it.
+template <class AnyCheckpoint, class Visit>
+void visit_facts(AnyCheckpoint& checkpoint, const Visit& visit) {
+  auto& training = checkpoint.training;
+  auto& stalls = checkpoint.stalls;
+  visit("epoch", training.epoch);
+  visit("step", training.step);
+  visit("epoch_steps", training.epoch_steps);
+  visit("images", training.images);
+  visit("epoch_loss", training.sums.loss);
+  visit("epoch_entropy", training.sums.entropy);
+  visit("epoch_right", training.sums.right);
+  visit("epoch_samples", training.sums.samples);
+  visit("temperature", training.temperature);
+  visit("seconds", checkpoint.seconds);
+  visit("stall_steps", stalls.steps);
+  visit("stall_entropy", stalls.entropy);
+  visit("stall_loss", stalls.loss);
+  visit("stall_accuracy", stalls.accuracy);
+  visit("stall_uniform_spans", stalls.uniform_spans);
+  visit("is_stalled", stalls.is_stalled);
+  visit("best_accuracy", checkpoint.best_accuracy);
+  visit("sizes", checkpoint.sizes);
 }
 
-Checkpoint checkpoint_of(const Json& facts) {
-  Checkpoint checkpoint;
-  auto& training = checkpoint.training;
-  facts.at("epoch").get_to(training.epoch);
-  facts.at("step").get_to(training.step);
-  facts.at("epoch_steps").get_to(training.epoch_steps);
-  facts.at("images").get_to(training.images);
-  facts.at("epoch_loss").get_to(training.sums.loss);
-  facts.at("epoch_entropy").get_to(training.sums.entropy);
-  facts.at("epoch_right").get_to(training.sums.right);
-  facts.at("epoch_samples").get_to(training.sums.samples);
-  facts.at("temperature").get_to(training.temperature);
-  facts.at("seconds").get_to(checkpoint.seconds);
-  facts.at("stall_steps").get_to(checkpoint.stalls.steps);
-  facts.at("stall_entropy").get_to(checkpoint.stalls.entropy);
-  facts.at("stall_loss").get_to(checkpoint.stalls.loss);
-  facts.at("stall_accuracy").get_to(checkpoint.stalls.accuracy);
-  facts.at("stall_uniform_spans").get_to(checkpoint.stalls.uniform_spans);
-  facts.at("is_stalled").get_to(checkpoint.stalls.is_stalled);
-  facts.at("best_accuracy").get_to(checkpoint.best_accuracy);
-  facts.at("sizes").get_to(checkpoint.sizes);
-  return checkpoint;
+Json facts_of(const Checkpoint& checkpoint) {
+  Json facts;
+  visit_facts(checkpoint, [&](const char* name, const auto& fact) { facts[name] = fact; });
+  return facts;
 }
 
 Checkpoint read_facts(const fs::path& path) {
   const auto facts = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
   check(facts.is_object(), path.string(), ": not a JSON object");
   try {
-    return checkpoint_of(facts);
+    Checkpoint checkpoint;
+    visit_facts(checkpoint, [&](const char* name, auto& fact) { facts.at(name).get_to(fact); });
+    return checkpoint;
   } catch (const Json::exception& error) {
     check(false, path.string(), ": ", error.what());
     throw;
@@ -160,7 +147,7 @@ fs::path last_weights(const fs::path& run) {
   return weights;
 }
 
-std::optional<double> last_temperature(const fs::path& run) {
+std::optional<double> saved_temperature(const fs::path& run) {
   const auto facts = checkpoints_of(run) / "last" / kFacts;
   if (!fs::exists(facts)) return std::nullopt;
   return read_facts(facts).training.temperature;

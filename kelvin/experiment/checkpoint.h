@@ -40,6 +40,6 @@ std::optional<Checkpoint> last_checkpoint(const std::filesystem::path& run);
 std::filesystem::path last_weights(const std::filesystem::path& run);
 
 // The temperature that training had at checkpoints/last; nothing if that is not known.
-std::optional<double> last_temperature(const std::filesystem::path& run);
+std::optional<double> saved_temperature(const std::filesystem::path& run);
 
 }  // namespace kelvin

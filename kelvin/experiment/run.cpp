@@ -170,7 +170,7 @@ RunStatus execute(RunSettings settings, const Data& data, Model& model, const Ru
 
   observers.log().write_curves();
   if (const auto growth = observers.trajectory().norm_growth()) folder.add_readings({*growth});
-  if (const auto learned = last_temperature(folder.path())) settings.trained_temperature = *learned;
+  if (const auto learned = saved_temperature(folder.path())) settings.trained_temperature = *learned;
   try {
     keep(folder, measure_model(model, dataset, foreign, settings, context));
   } catch (const MeasuringStopped&) {
@@ -248,7 +248,7 @@ Readings measure_run(const std::filesystem::path& path, const std::vector<std::s
   load_weights(last_weights(path), *model);
   model->to(device_of(settings.device));
   settings.trained_temperature =
-      last_temperature(path).value_or(last_temperature(settings.train, dataset.train.size()));
+      saved_temperature(path).value_or(last_temperature(settings.train, dataset.train.size()));
   const auto measured = measure_model(*model, dataset, foreign, settings, context);
   keep(folder, measured);
   return measured.readings;

@@ -78,6 +78,7 @@ double Trajectory::seconds() const {
 
 void Trajectory::before_training(const TrainState& state) {
   start_ = context_.seconds();
+  log_spaced_ = log_spaced_steps(settings_.measure.steps_per_decade, state.total_steps);
   if (state.step == 0) {
     observe(state, /*epoch=*/0, /*is_epoch_end=*/false);
     first_norm_ = last_norm_;
@@ -91,10 +92,8 @@ void Trajectory::before_training(const TrainState& state) {
 }
 
 void Trajectory::after_step(const TrainState& state) {
-  if (settings_.measure.steps_per_decade == 0) return;
   if (state.step % state.steps_per_epoch == 0) return;  // after_epoch looks at this one
-  const auto steps = log_spaced_steps(settings_.measure.steps_per_decade, state.total_steps);
-  if (!std::binary_search(steps.begin(), steps.end(), state.step)) return;
+  if (!std::binary_search(log_spaced_.begin(), log_spaced_.end(), state.step)) return;
   observe(state, static_cast<double>(state.step) / static_cast<double>(state.steps_per_epoch),
           /*is_epoch_end=*/false);
 }

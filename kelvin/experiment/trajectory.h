@@ -53,6 +53,7 @@ class Trajectory : public TrainObserver {
   const RunContext& context_;
   std::vector<int64_t> train_sample_;
   std::vector<int64_t> test_sample_;
+  std::vector<int64_t> log_spaced_;  // steps to look at
   double seconds_before_ = 0;
   double start_ = 0;      // seconds
   double observing_ = 0;  // seconds spent here, which training is not charged for

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "kelvin/core/text.h"
+#include "kelvin/report/reading_places.h"
 #include "kelvin/report/run_figures.h"
 #include "kelvin/runs/readings_file.h"
 #include "kelvin/runs/toml_text.h"
@@ -96,31 +96,6 @@ void compare_readings(const Run& a, const Run& b, bool all, RunDifference& diffe
   difference.only_in_b = static_cast<int64_t>(values.size());
 }
 
-// A column that is shown only if some reading has something to put there.
-struct PlaceColumn {
-  const char* name;
-  std::string (*cell)(const Reading&);
-};
-
-constexpr std::array<PlaceColumn, 5> kPlaces = {{
-    {"layer", [](const Reading& reading) { return reading.layer; }},
-    {"split", [](const Reading& reading) { return reading.split; }},
-    {"detector", [](const Reading& reading) { return reading.detector; }},
-    {"ood", [](const Reading& reading) { return reading.ood; }},
-    {"index",
-     [](const Reading& reading) { return reading.index ? std::to_string(*reading.index) : ""; }},
-}};
-
-std::vector<PlaceColumn> used_places(const std::vector<MeasuredByTwo>& readings) {
-  std::vector<PlaceColumn> used;
-  for (const auto& place : kPlaces) {
-    bool is_used = false;
-    for (const auto& pair : readings) is_used = is_used || !place.cell(pair.a).empty();
-    if (is_used) used.push_back(place);
-  }
-  return used;
-}
-
 Table told_table(const std::string& title, const std::vector<ToldByTwo>& pairs) {
   Table table{.title = title, .columns = {{"key"}, {"A"}, {"B"}}};
   for (const auto& pair : pairs) table.rows.push_back({pair.name, pair.a, pair.b});
@@ -130,7 +105,9 @@ Table told_table(const std::string& title, const std::vector<ToldByTwo>& pairs) 
 Table readings_table(const std::vector<MeasuredByTwo>& readings) {
   constexpr int kDigits = 6;
   Table table{.title = "Readings", .columns = {{"name"}}};
-  const auto places = used_places(readings);
+  Readings of_a;
+  for (const auto& pair : readings) of_a.push_back(pair.a);
+  const auto places = used_places(of_a);
   for (const auto& place : places) table.columns.push_back({place.name});
   for (const char* name : {"A", "B", "difference"}) {
     table.columns.push_back({name, Alignment::right});
@@ -162,7 +139,7 @@ std::string text_for_people(const RunDifference& difference, TableFormat format)
 
 Table table_of_all(const RunDifference& difference) {
   Table table{.columns = {{"kind"}, {"name"}}};
-  for (const auto& place : kPlaces) table.columns.push_back({place.name});
+  for (const auto& place : all_places()) table.columns.push_back({place.name});
   // Settings are words and numbers; aligned as numbers, those that are become ones in JSON.
   for (const char* name : {"A", "B", "difference"}) {
     table.columns.push_back({name, Alignment::right});
@@ -171,7 +148,7 @@ Table table_of_all(const RunDifference& difference) {
   const auto add_told = [&](const std::string& kind, const std::vector<ToldByTwo>& pairs) {
     for (const auto& pair : pairs) {
       std::vector<std::string> row = {kind, pair.name};
-      row.resize(row.size() + kPlaces.size());
+      row.resize(row.size() + all_places().size());
       row.insert(row.end(), {pair.a, pair.b});
       table.rows.push_back(std::move(row));
     }
@@ -180,7 +157,7 @@ Table table_of_all(const RunDifference& difference) {
   add_told("metadata", difference.metadata);
   for (const auto& pair : difference.readings) {
     std::vector<std::string> row = {"reading", pair.a.name};
-    for (const auto& place : kPlaces) row.push_back(place.cell(pair.a));
+    for (const auto& place : all_places()) row.push_back(place.cell(pair.a));
     for (const double value : {pair.a.value, pair.b, pair.b - pair.a.value}) {
       row.push_back(fmt::format("{}", value));
     }

@@ -84,7 +84,7 @@ TEST_F(CheckpointTest, IsReadAsItWasWritten) {
   for (const auto& [name, tensor] : written.training.state) {
     EXPECT_TRUE(read.training.state.at(name).equal(tensor)) << name;
   }
-  EXPECT_EQ(last_temperature(run()), 2.5);
+  EXPECT_EQ(saved_temperature(run()), 2.5);
 }
 
 TEST_F(CheckpointTest, IsWhatItsLinkPointsAt) {
@@ -128,7 +128,7 @@ TEST_F(CheckpointTest, StillWorksWhenTheRunIsMoved) {
 
 TEST_F(CheckpointTest, MayNotBeThereYet) {
   EXPECT_FALSE(last_checkpoint(run()).has_value());
-  EXPECT_FALSE(last_temperature(run()).has_value());
+  EXPECT_FALSE(saved_temperature(run()).has_value());
   const auto message = error_of([&] { last_weights(run()); });
   EXPECT_TRUE(message.starts_with(run().string() + ": has no weights yet")) << message;
 }

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/formats/png_file.h"
@@ -17,30 +16,12 @@
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
-#include "tests/support/same_run.h"
+#include "tests/support/tiny_run.h"
 
 namespace kelvin {
 namespace {
 
 namespace fs = std::filesystem;
-
-const auto kNoMetadata = nlohmann::ordered_json::object();
-
-constexpr auto kMeasures =
-    R"(measure.names=["accuracy", "logits_norm", "solution_rank", "post_softmax_rank", "linear_probe"])";
-
-Config tiny_config(const std::vector<std::string>& overrides = {}) {
-  Config config;
-  for (const char* each :
-       {"seed=1", "data.name=glyphs10", "data.ood=[\"textures10\"]", "data.train_samples=256",
-        "data.test_samples=128", "model.name=mlp", "model.width=16", "model.depth=3",
-        "train.epochs=2", "train.batch_size=64", "train.temperature=2", kMeasures,
-        "measure.detectors=[\"neco\", \"msp\"]", "measure.linear_probe.max_iterations=10"}) {
-    config.apply_override(each);
-  }
-  for (const auto& each : overrides) config.apply_override(each);
-  return config;
-}
 
 std::string text_of(const Readings& readings) {
   std::string text;
@@ -242,135 +223,6 @@ TEST(Run, IsStoppedWhenTheContextAsksForIt) {
   EXPECT_EQ(stopped.status, RunStatus::stopped);
   EXPECT_EQ(stopped.metrics.size(), 2U);
   EXPECT_TRUE(stopped.readings.empty());
-}
-
-// The bytes of what a run leaves, but for times.
-TEST(ResumedRun, EndsLikeOneThatWasNotStopped) {
-  TemporaryFolder folder;
-  const std::vector<std::string> changes = {"data.ood=[]", "model.dropout=0.2",
-                                            "measure.steps_per_decade=2", "train.ema=0.8"};
-  run(tiny_config(changes), folder / "straight", kNoMetadata, {});
-  for (const int stop : {1, 3, 4, 5, 8, 9}) {
-    const auto path = folder / ("stopped-" + std::to_string(stop));
-    int asked = 0;
-    RunContext context;
-    context.should_stop = [&] { return ++asked == stop; };
-    run(tiny_config(changes), path, kNoMetadata, context);
-    ASSERT_EQ(load_run(path).status, RunStatus::stopped) << stop;
-    resume(path, kNoMetadata, /*is_inexact=*/false, {});
-    SCOPED_TRACE("stopped at " + std::to_string(stop));
-    expect_same_run(path, folder / "straight");
-    EXPECT_EQ(whole_file(fs::path(path) / "curves.npz"),
-              whole_file(folder / "straight/curves.npz"));
-  }
-}
-
-// With batch normalisations, convolutions in channels-last, and notes on a stall.
-TEST(ResumedRun, EndsLikeOneThatWasNotStoppedForConvolutionsToo) {
-  TemporaryFolder folder;
-  const std::vector<std::string> changes = {"data.ood=[]",
-                                            "model.name=resnet10",
-                                            "model.width=0.125",
-                                            "model.stem_stride=2",
-                                            "train.batch_size=8",
-                                            "train.temperature=1e4",
-                                            "train.epochs=1",
-                                            "train.precision=bf16",
-                                            "train.optimizer=adam",
-                                            "train.lr=1e-6",
-                                            "model.depth=0",
-                                            "data.train_samples=240",
-                                            "measure.names=[\"accuracy\"]"};
-  const auto config = [&] {
-    Config config;
-    for (const auto& each : changes) {
-      if (!each.starts_with("model.depth")) config.apply_override(each);
-    }
-    for (const char* each : {"seed=1", "data.name=glyphs10", "data.test_samples=64"}) {
-      config.apply_override(each);
-    }
-    return config;
-  }();
-  run(config, folder / "straight", kNoMetadata, {});
-  EXPECT_NE(whole_file(folder / "straight/notes.jsonl").find("plateau"), std::string::npos);
-  for (const int stop : {5, 15, 25}) {
-    const auto path = folder / ("stopped-" + std::to_string(stop));
-    int asked = 0;
-    RunContext context;
-    context.should_stop = [&] { return ++asked == stop; };
-    run(config, path, kNoMetadata, context);
-    resume(path, kNoMetadata, /*is_inexact=*/false, {});
-    SCOPED_TRACE("stopped at " + std::to_string(stop));
-    expect_same_run(path, folder / "straight");
-  }
-}
-
-TEST(ResumedRun, ForgetsWhatWasMeasuredInBetween) {
-  TemporaryFolder folder;
-  const std::vector<std::string> changes = {"data.ood=[]", "train.temperature_schedule=linear",
-                                            "train.temperature_end=9"};
-  run(tiny_config(changes), folder / "straight", kNoMetadata, {});
-  int asked = 0;
-  RunContext context;
-  context.should_stop = [&] { return ++asked == 3; };
-  run(tiny_config(changes), folder / "run", kNoMetadata, context);
-  EXPECT_FALSE(measure_run(folder / "run", {"accuracy"}, {}).empty());
-  resume(folder / "run", kNoMetadata, /*is_inexact=*/false, {});
-  expect_same_run(folder / "run", folder / "straight");
-}
-
-TEST(ResumedRun, StartsAnewWithoutACheckpoint) {
-  TemporaryFolder folder;
-  run(tiny_config({"data.ood=[]"}), folder / "straight", kNoMetadata, {});
-  fs::copy(folder / "straight", folder / "killed", fs::copy_options::recursive);
-  fs::remove_all(folder / "killed/checkpoints");
-  RunFolder::open(folder / "killed").set_status(RunStatus::running);
-  resume(folder / "killed", kNoMetadata, /*is_inexact=*/false, {});
-  expect_same_run(folder / "killed", folder / "straight");
-}
-
-TEST(ResumedRun, TellsWhoWentOn) {
-  TemporaryFolder folder;
-  int asked = 0;
-  RunContext context;
-  context.should_stop = [&] { return ++asked == 3; };
-  run(tiny_config({"data.ood=[]"}), folder / "run", {{"command", "first"}}, context);
-  resume(folder / "run", {{"command", "second"}}, /*is_inexact=*/true, {});
-  const auto metadata = load_run(folder / "run").metadata;
-  EXPECT_EQ(metadata.at("command"), "first");
-  ASSERT_EQ(metadata.at("resumed").size(), 1U);
-  EXPECT_EQ(metadata.at("resumed")[0].at("command"), "second");
-  EXPECT_EQ(metadata.at("resumed")[0].at("step"), 3);
-}
-
-TEST(ResumedRun, MustHaveTheDataItHad) {
-  TemporaryFolder folder;
-  RunContext context;
-  context.should_stop = [] { return true; };
-  run(tiny_config({"data.ood=[]"}), folder / "run", kNoMetadata, context);
-  const auto path = folder / "run/metadata.json";
-  auto metadata = nlohmann::ordered_json::parse(whole_file(path));
-  metadata.at("data_md5").at("train") = "other";
-  write_file_atomically(path, metadata.dump());
-  const auto message =
-      error_of([&] { resume(folder / "run", kNoMetadata, /*is_inexact=*/true, {}); });
-  EXPECT_NE(message.find("dataset 'glyphs10' is not the one it was trained on"), std::string::npos)
-      << message;
-}
-
-TEST(ResumedRun, MustNotRoundDifferently) {
-  TemporaryFolder folder;
-  RunContext context;
-  context.should_stop = [] { return true; };
-  run(tiny_config({"data.ood=[]"}), folder / "run", {{"versions", {{"threads", 4}}}}, context);
-  const auto before = whole_file(folder / "run/metadata.json");
-  const nlohmann::ordered_json now = {{"versions", {{"threads", 2}}}};
-  EXPECT_EQ(error_of([&] { resume(folder / "run", now, /*is_inexact=*/false, {}); }),
-            (folder / "run") +
-                ": would not go on to the same bits: threads 2 instead of 4; "
-                "--inexact does it nevertheless");
-  EXPECT_EQ(whole_file(folder / "run/metadata.json"), before);
-  EXPECT_EQ(load_run(folder / "run").status, RunStatus::stopped);
 }
 
 std::vector<std::string> notes_of(const std::vector<std::string>& overrides) {
