@@ -170,7 +170,8 @@ RunStatus execute(RunSettings settings, const Data& data, Model& model, const Ru
 
   observers.log().write_curves();
   if (const auto growth = observers.trajectory().norm_growth()) folder.add_readings({*growth});
-  if (const auto learned = saved_temperature(folder.path())) settings.trained_temperature = *learned;
+  if (const auto learned = saved_temperature(folder.path()))
+    settings.trained_temperature = *learned;
   try {
     keep(folder, measure_model(model, dataset, foreign, settings, context));
   } catch (const MeasuringStopped&) {
