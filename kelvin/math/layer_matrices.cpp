@@ -41,4 +41,10 @@ torch::Tensor product_matrix(const torch::Tensor& weight, const torch::Tensor& p
   return product.transpose(0, 1).reshape({product.size(1), -1});
 }
 
+torch::Tensor feature_rows(const torch::Tensor& output) {
+  check(output.dim() >= 2, "layer matrices: output must have samples and features, is ",
+        output.sizes());
+  return output.dim() == 4 ? output.permute({0, 2, 3, 1}).flatten(1) : output.flatten(1);
+}
+
 }  // namespace kelvin

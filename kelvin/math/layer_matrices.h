@@ -27,4 +27,8 @@ torch::Tensor input_matrix(const torch::Tensor& weight, const torch::Tensor& inp
 // [out, positions].
 torch::Tensor product_matrix(const torch::Tensor& weight, const torch::Tensor& product);
 
+// What a layer hands on, one row per sample: [samples, features].  Maps are ordered position by
+// position, all channels of each, as they lie in memory; tokens token by token.
+torch::Tensor feature_rows(const torch::Tensor& output);
+
 }  // namespace kelvin

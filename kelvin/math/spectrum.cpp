@@ -7,6 +7,21 @@
 #include "kelvin/core/check.h"
 
 namespace kelvin {
+namespace {
+
+torch::Tensor checked(const char* where, const torch::Tensor& singular_values) {
+  check(singular_values.dim() == 1 && singular_values.size(0) > 0, where,
+        ": needs a list of singular values, got ", singular_values.sizes());
+  const auto values = singular_values.to(torch::kFloat64);
+  check(values.max().item<double>() > 0, where, ": needs a singular value above 0, got none");
+  return values;
+}
+
+double exponential_of_entropy(const torch::Tensor& shares) {
+  return torch::xlogy(shares, shares).sum().neg().exp().item<double>();
+}
+
+}  // namespace
 
 GramAccumulator::GramAccumulator(int64_t dims) {
   check(dims > 0, "GramAccumulator: dims must be above 0, got ", dims);
@@ -56,13 +71,26 @@ int64_t numerical_rank(const torch::Tensor& singular_values, double gamma) {
 }
 
 double effective_rank(const torch::Tensor& singular_values) {
-  check(singular_values.dim() == 1 && singular_values.size(0) > 0,
-        "effective_rank: needs a list of singular values, got ", singular_values.sizes());
-  const auto values = singular_values.to(torch::kFloat64);
-  const double sum = values.sum().item<double>();
-  check(sum > 0, "effective_rank: needs a singular value above 0, got none");
-  const auto shares = values / sum;
-  return torch::xlogy(shares, shares).sum().neg().exp().item<double>();
+  const auto values = checked("effective_rank", singular_values);
+  return exponential_of_entropy(values / values.sum());
+}
+
+double rankme(const torch::Tensor& singular_values) {
+  constexpr double kSmall = 1e-7;
+  const auto values = checked("rankme", singular_values);
+  return exponential_of_entropy(values / values.sum() + kSmall);
+}
+
+double stable_rank(const torch::Tensor& singular_values) {
+  // Over the largest first: squares of large numbers overflow.
+  const auto values = checked("stable_rank", singular_values);
+  return (values / values.max()).square().sum().item<double>();
+}
+
+double participation_ratio(const torch::Tensor& singular_values) {
+  const auto values = checked("participation_ratio", singular_values);
+  const auto squares = (values / values.max()).square();
+  return (squares.sum().square() / squares.square().sum()).item<double>();
 }
 
 }  // namespace kelvin

@@ -35,7 +35,19 @@ class GramAccumulator {
 // How many of the descending `singular_values` exceed gamma times the first; 0 if all are 0.
 int64_t numerical_rank(const torch::Tensor& singular_values, double gamma);
 
+// Of singular values, at least one above 0, in any order:
+
 // exp of the entropy of the values divided by their sum (Roy and Vetterli, 2007).
 double effective_rank(const torch::Tensor& singular_values);
+
+// The same with 1e-7 added to each share, as RankMe has it (Garrido and others, 2023).
+double rankme(const torch::Tensor& singular_values);
+
+// Sum of the squares over the largest square.
+double stable_rank(const torch::Tensor& singular_values);
+
+// (sum of the squares)^2 over the sum of the fourth powers: of eigenvalues of a covariance,
+// (sum)^2 over the sum of squares.
+double participation_ratio(const torch::Tensor& singular_values);
 
 }  // namespace kelvin

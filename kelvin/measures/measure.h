@@ -21,6 +21,8 @@ struct Needs {
   bool layers = false;       // records of all layers
   bool attention = false;    // records of all attention layers
   bool ood = false;          // the same splits of the foreign datasets
+  bool gradients = false;    // one batch of the training split with the gradients of its loss
+  int64_t sample = 0;        // so many samples of the test split are shown apart, to see_sample
 };
 
 // Turns a stream of records into readings.  Shown the two halves of a stream and
@@ -29,17 +31,33 @@ class Measure {
  public:
   virtual ~Measure() = default;
   virtual Needs needs() const = 0;
+
+  // A fixed random sample of the test split, batch by batch, before any update: for what looks at
+  // a few samples closely.  It is as large as the largest that anybody needs; its first ones are
+  // as random as all of it.
+  virtual void see_sample(const Record& /*record*/) {}
   virtual void update(const Record& record) = 0;
-  // `other` is of the same class and was made with the same settings.
+  // Once, if gradients are needed: the layers of this record have them.
+  virtual void see_gradients(const Record& /*record*/) {}
+  // After the last update.  True asks to be shown every update again, for a closer look.
+  virtual bool wants_another_pass() { return false; }
+
+  // `other` is of the same class, was made with the same settings and has seen the same sample.
   virtual void merge(const Measure& other) = 0;
   virtual NamedTensors state() const = 0;
   virtual Readings compute() const = 0;
+  // What is too large for readings: whole spectra, matrices.
+  virtual NamedTensors curves() const { return {}; }
+
+  // Bytes it holds at most when it is shown so many samples such as the one in `example`.
+  virtual int64_t memory(const Record& /*example*/, int64_t /*samples*/) const { return 0; }
 };
 
 // What a measure may know about the run besides the records.
 struct MeasureContext {
   double temperature = 1;  // of training
   uint64_t seed = 0;
+  int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
 };
 
 struct MeasureEntry {

@@ -17,10 +17,11 @@ struct LayerRecord {
   torch::Tensor weight;
   torch::Tensor bias = {};  // undefined if the layer has none
   torch::Tensor input = {};
-  torch::Tensor product = {};  // weight applied to input, plus bias
-  torch::Tensor output = {};   // after normalisation, residual add and activation
-  int64_t stride = 1;          // of a convolution
-  int64_t padding = 0;         // of a convolution
+  torch::Tensor product = {};   // weight applied to input, plus bias
+  torch::Tensor output = {};    // after normalisation, residual add and activation
+  torch::Tensor gradient = {};  // of the batch's mean loss in the weight; only if asked for
+  int64_t stride = 1;           // of a convolution
+  int64_t padding = 0;          // of a convolution
 };
 
 // One attention layer of one batch.

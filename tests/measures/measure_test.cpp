@@ -32,13 +32,19 @@ Record full_record(Split split, const std::string& ood, uint64_t seed) {
   first.name = "conv";
   first.weight = noise({2, 2, 3, 3}, 1002).to(torch::kFloat32);
   first.input = maps.to(torch::kFloat32);
+  first.product = torch::conv2d(first.input, first.weight);
   first.output = maps.relu().to(torch::kFloat32);
   LayerRecord last;
   last.name = "linear";
   last.weight = record.weight;
   last.bias = record.bias;
   last.input = record.features;
+  last.product = record.logits;
   last.output = record.logits;
+  if (split == Split::train && ood.empty()) {
+    first.gradient = noise({2, 2, 3, 3}, seed + 4).to(torch::kFloat32);
+    last.gradient = noise({3, 5}, seed + 5).to(torch::kFloat32);
+  }
   record.layers = {first, last};
   const auto attention = noise({24, 2, 5, 3}, seed + 2).matmul(noise({24, 2, 3, 5}, seed + 3));
   record.attention = {{.name = "attention",
@@ -65,9 +71,14 @@ class EveryMeasure : public testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Measure> make() { return make_measure(GetParam()); }
 
-  static std::unique_ptr<Measure> shown(const std::vector<Record>& records) {
+  // The sample and the gradients are those of the whole stream, whatever part of it is shown.
+  std::unique_ptr<Measure> shown(const std::vector<Record>& records) const {
     auto measure = make();
-    for (const auto& record : records) measure->update(record);
+    show_sample(*measure, stream_);
+    do {
+      for (const auto& record : records) measure->update(record);
+    } while (measure->wants_another_pass());
+    show_gradients(*measure, stream_);
     return measure;
   }
 

@@ -17,10 +17,35 @@ inline std::unique_ptr<Measure> make_measure(const std::string& name, const Valu
   return measures().find(name).make(context, settings);
 }
 
+// The test split of a stream as a measure's sample.
+inline void show_sample(Measure& measure, const std::vector<Record>& records) {
+  for (const auto& record : records) {
+    if (record.split == Split::test && !record.is_ood()) measure.see_sample(record);
+  }
+}
+
+// The first record of a stream that has gradients, if there is one.
+inline void show_gradients(Measure& measure, const std::vector<Record>& records) {
+  for (const auto& record : records) {
+    if (record.layers.empty() || !record.layers[0].gradient.defined()) continue;
+    measure.see_gradients(record);
+    return;
+  }
+}
+
+// All that a measure asks for, from one stream.
+inline void show(Measure& measure, const std::vector<Record>& records) {
+  show_sample(measure, records);
+  do {
+    for (const auto& record : records) measure.update(record);
+  } while (measure.wants_another_pass());
+  show_gradients(measure, records);
+}
+
 inline Readings measured(const std::string& name, const std::vector<Record>& records,
                          const Values& values = {}, const MeasureContext& context = {}) {
   const auto measure = make_measure(name, values, context);
-  for (const auto& record : records) measure->update(record);
+  show(*measure, records);
   return measure->compute();
 }
 

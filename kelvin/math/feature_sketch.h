@@ -1,0 +1,45 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+
+namespace kelvin {
+
+// A random linear map from rows of `dims` numbers to at most `size`, which nearly keeps lengths and
+// angles, and with them the spectrum of everything it is shown.  Rows that are short enough stay as
+// they are.  The map depends on dims, size and seed alone; each number is added, with a random
+// sign, to one of the results, so that it costs one pass over the rows.
+class FeatureSketch {
+ public:
+  FeatureSketch(int64_t dims, int64_t size, uint64_t seed);
+
+  // The same map but for the directions in which `sample` [rows, dims] varies most, so many as
+  // `anchors` and the sample allow: they are kept as they are, and only what is orthogonal to them
+  // is sketched.  Since they hold most of the variance, large singular values become nearly exact.
+  // Directions are those around the mean of the sample.
+  FeatureSketch anchored(const torch::Tensor& sample, int64_t anchors) const;
+
+  // [rows, dims] to [rows, width], in float32; as they are if the sketch is exact.
+  torch::Tensor apply(const torch::Tensor& rows) const;
+
+  int64_t dims() const { return dims_; }
+  int64_t width() const { return width_; }
+  int64_t anchors() const { return anchors_.defined() ? anchors_.size(1) : 0; }
+  bool is_exact() const { return width_ == dims_; }
+  // Two maps that give the same results, so that what was accumulated of them can be added.
+  bool equals(const FeatureSketch& other) const;
+
+ private:
+  torch::Tensor hashed(const torch::Tensor& rows) const;
+
+  int64_t dims_;
+  int64_t width_;
+  uint64_t seed_;
+  torch::Tensor signs_;           // [dims], of +1 and -1
+  std::vector<int64_t> shifts_;   // of each block of dims, by how much it is rotated
+  torch::Tensor anchors_;         // [dims, anchors], orthonormal; undefined if there are none
+  torch::Tensor hashed_anchors_;  // [anchors, width - anchors]
+};
+
+}  // namespace kelvin
