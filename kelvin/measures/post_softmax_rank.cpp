@@ -1,16 +1,20 @@
 #include <torch/types.h>
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/softmax.h"
 #include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/rank_readings.h"
 
 namespace kelvin {
 namespace {
 
-// Numerical rank of softmax_T(M), the matrix of probabilities of the test split.
+// Ranks and singular values of softmax_T(M), the matrix of probabilities of the test split.  Their
+// names all begin with post_softmax_: nobody may take them for those of the logits.
 class PostSoftmaxRank : public Measure {
  public:
   PostSoftmaxRank(const MeasureContext& context, Settings& settings)
@@ -25,6 +29,8 @@ class PostSoftmaxRank : public Measure {
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
     const auto logits = record.logits.to(torch::kFloat64);
+    check(torch::isfinite(logits).all().item<bool>(),
+          "post_softmax_rank: logits must be finite, got a NaN or an infinity");
     if (!probabilities_) probabilities_.emplace(logits.size(1));
     probabilities_->update(softmax(logits, {.temperature = temperature_}));
   }
@@ -46,33 +52,76 @@ class PostSoftmaxRank : public Measure {
 
   Readings compute() const override {
     check(probabilities_.has_value(), "post_softmax_rank: no records of the test split were shown");
-    const auto rank = numerical_rank(probabilities_->singular_values(), gamma_);
-    return {{.name = "post_softmax_rank",
-             .value = static_cast<double>(rank),
-             .split = "test",
-             .definition = {{"matrix", "softmax(M / T) (class x sample)"},
-                            {"temperature", temperature_},
-                            {"gamma", gamma_},
-                            {"threshold", "gamma * sigma_1"},
-                            {"samples", probabilities_->rows()},
-                            {"precision", "float32 forward, float64 Gram matrix"}}}};
+    const auto values = probabilities_->singular_values();
+    Readings readings;
+    add_ranks(readings, values);
+    const Reading plain = {.name = "", .split = "test", .definition = definition()};
+    for (auto& reading : rank_readings(values, plain, "post_softmax_")) {
+      readings.push_back(std::move(reading));
+    }
+    add_spectrum(readings, values);
+    return readings;
+  }
+
+  int64_t memory(const Record& example, int64_t /*samples*/) const override {
+    const auto classes = example.logits.size(1);
+    return static_cast<int64_t>(sizeof(double)) * classes * classes;
   }
 
  private:
+  Definition definition() const {
+    return {{"matrix", "softmax(M / T) (class x sample)"},
+            {"temperature", temperature_},
+            {"centring", "none"},
+            {"samples", probabilities_->rows()},
+            {"precision", "float32 forward, float64 Gram matrix"},
+            {"upper_bound", std::min(probabilities_->gram().size(0), probabilities_->rows())}};
+  }
+
+  // The one at the chosen gamma first.
+  void add_ranks(Readings& readings, const torch::Tensor& values) const {
+    std::vector<double> gammas = {gamma_};
+    for (const double gamma : {1e-2, 1e-3, 1e-4}) {
+      if (gamma != gamma_) gammas.push_back(gamma);
+    }
+    for (const double gamma : gammas) {
+      auto meaning = definition();
+      meaning["gamma"] = gamma;
+      meaning["threshold"] = "gamma * sigma_1";
+      readings.push_back({.name = "post_softmax_rank",
+                          .value = static_cast<double>(numerical_rank(values, gamma)),
+                          .split = "test",
+                          .definition = meaning});
+    }
+  }
+
+  void add_spectrum(Readings& readings, const torch::Tensor& values) const {
+    auto meaning = definition();
+    meaning.erase("upper_bound");
+    for (int64_t i = 0; i < values.size(0); ++i) {
+      readings.push_back({.name = "post_softmax_singular_value",
+                          .value = values[i].item<double>(),
+                          .split = "test",
+                          .index = i,
+                          .definition = meaning});
+    }
+  }
+
   double temperature_;
   double gamma_ = 1e-3;
   std::optional<GramAccumulator> probabilities_;
 };
 
-const bool registered = measures().add(
-    "post_softmax_rank", {
-                             .summary = "numerical rank of the probabilities softmax(M / T)",
-                             .reference = "Unpacking Softmax, section 3.3 and Figure 5",
-                             .make =
-                                 [](const MeasureContext& context, Settings& settings) {
-                                   return std::make_unique<PostSoftmaxRank>(context, settings);
-                                 },
-                         });
+const bool registered =
+    measures().add("post_softmax_rank",
+                   {
+                       .summary = "ranks and singular values of the probabilities softmax(M / T)",
+                       .reference = "Unpacking Softmax, section 3.3 and Figure 5",
+                       .make =
+                           [](const MeasureContext& context, Settings& settings) {
+                             return std::make_unique<PostSoftmaxRank>(context, settings);
+                           },
+                   });
 
 }  // namespace
 }  // namespace kelvin

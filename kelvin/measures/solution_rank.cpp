@@ -8,6 +8,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/rank_readings.h"
 
 namespace kelvin {
 namespace {
@@ -46,6 +47,8 @@ class SolutionRank : public Measure {
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
     const auto logits = record.logits.to(torch::kFloat64);
+    check(torch::isfinite(logits).all().item<bool>(),
+          "solution_rank: logits must be finite, got a NaN or an infinity");
     if (record.weight.defined()) width_ = record.weight.size(1);
     for (size_t i = 0; i < kVariants.size(); ++i) {
       const auto& variant = kVariants.at(i);
@@ -89,7 +92,15 @@ class SolutionRank : public Measure {
       if (grams_.at(i)) add_ranks(readings, kVariants.at(i), grams_.at(i)->singular_values());
     }
     add_spectrum(readings, kVariants[0], grams_[0]->singular_values());
+    for (size_t i = 0; i < grams_.size(); ++i) {
+      if (grams_.at(i)) add_others(readings, kVariants.at(i), grams_.at(i)->singular_values());
+    }
     return readings;
+  }
+
+  int64_t memory(const Record& example, int64_t /*samples*/) const override {
+    const auto classes = example.logits.size(1);
+    return static_cast<int64_t>(kVariants.size() * sizeof(double)) * classes * classes;
   }
 
  private:
@@ -147,11 +158,16 @@ class SolutionRank : public Measure {
                           .index = i,
                           .definition = of_values});
     }
-    if (values[0].item<double>() == 0) return;  // of a zero matrix it is undefined
-    readings.push_back({.name = "effective_rank",
-                        .value = effective_rank(values),
-                        .split = "test",
-                        .definition = of_values});
+  }
+
+  // The ranks that have no threshold; at most as large as the numerical one can be.
+  void add_others(Readings& readings, const Variant& variant, const torch::Tensor& values) const {
+    auto meaning = definition(variant, gamma_);
+    for (const char* key : {"gamma", "threshold"}) meaning.erase(key);
+    for (auto& reading :
+         rank_readings(values, {.name = "", .split = "test", .definition = meaning})) {
+      readings.push_back(std::move(reading));
+    }
   }
 
   double gamma_ = 1e-3;
@@ -162,7 +178,7 @@ class SolutionRank : public Measure {
 const bool registered = measures().add(
     "solution_rank",
     {
-        .summary = "numerical rank and singular values of the logits matrix (SR)",
+        .summary = "numerical rank (SR), singular values and other ranks of the logits matrix",
         .reference = "Unpacking Softmax, sections 2 and 3.2",
         .make = [](const MeasureContext&,
                    Settings& settings) { return std::make_unique<SolutionRank>(settings); },

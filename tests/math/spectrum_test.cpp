@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "tests/support/errors.h"
 #include "tests/support/oracle.h"
@@ -139,18 +141,84 @@ TEST(EffectiveRank, IsTheExponentialOfTheEntropyOfTheShares) {
   EXPECT_NEAR(effective_rank(doubles({6, 3, 3})), std::pow(2, 1.5), 1e-12);
 }
 
-TEST(EffectiveRank, IgnoresTheScaleOfTheValues) {
-  const auto values = doubles({9, 4, 1});
-  EXPECT_NEAR(effective_rank(1e9 * values), effective_rank(values), 1e-12);
+TEST(RankMe, OfEqualValuesIsNearlyTheirNumber) {
+  EXPECT_NEAR(rankme(torch::full({7}, 0.3)), 7, 1e-5);
+  EXPECT_NEAR(rankme(doubles({5})), 1, 1e-6);
 }
 
-TEST(EffectiveRank, RejectsZerosAndAnythingButAList) {
-  EXPECT_EQ(error_of([] { effective_rank(torch::zeros({3})); }),
-            "effective_rank: needs a singular value above 0, got none");
-  EXPECT_EQ(error_of([] {
-              effective_rank(torch::ones({3, 1}));
-            }),
-            "effective_rank: needs a list of singular values, got [3, 1]");
+TEST(RankMe, CountsZerosByTheNumberItAdds) {
+  const double share = 0.5 + 1e-7;
+  const double entropy = -2 * share * std::log(share) - 2 * 1e-7 * std::log(1e-7);
+  EXPECT_NEAR(rankme(doubles({2, 2, 0, 0})), std::exp(entropy), 1e-12);
+  EXPECT_GT(rankme(doubles({2, 2, 0, 0})), effective_rank(doubles({2, 2, 0, 0})) + 1e-6);
+}
+
+TEST(StableRank, IsTheSumOfSquaresOverTheLargestSquare) {
+  EXPECT_DOUBLE_EQ(stable_rank(doubles({4, 2, 2, 1})), 1 + 0.25 + 0.25 + 1.0 / 16);
+  EXPECT_DOUBLE_EQ(stable_rank(torch::full({7}, 2.0)), 7);
+  EXPECT_DOUBLE_EQ(stable_rank(doubles({5, 0, 0})), 1);
+}
+
+TEST(ParticipationRatio, IsTheSquaredSumOfSquaresOverTheSumOfFourthPowers) {
+  EXPECT_DOUBLE_EQ(participation_ratio(doubles({2, 1, 1})), 36.0 / 18);
+  EXPECT_DOUBLE_EQ(participation_ratio(torch::full({7}, 2.0)), 7);
+  EXPECT_DOUBLE_EQ(participation_ratio(doubles({5, 0, 0})), 1);
+}
+
+struct NamedRank {
+  std::string name;
+  double (*of)(const torch::Tensor&);
+};
+
+const std::vector<NamedRank> kRanks = {{"effective_rank", effective_rank},
+                                       {"rankme", rankme},
+                                       {"stable_rank", stable_rank},
+                                       {"participation_ratio", participation_ratio}};
+
+TEST(RanksWithoutThreshold, IgnoreScaleOrderAndPrecision) {
+  const auto values = doubles({9, 4, 1, 0.5});
+  for (const auto& [name, rank] : kRanks) {
+    for (const double scale : {1e-150, 1e150}) {
+      EXPECT_NEAR(rank(scale * values), rank(values), 1e-12) << name;
+    }
+    EXPECT_NEAR(rank(values.flip(0)), rank(values), 1e-12) << name;
+    EXPECT_NEAR(rank(values.to(torch::kFloat32)), rank(values), 1e-12) << name;
+  }
+}
+
+TEST(RanksWithoutThreshold, AreThoseOfNumPyOnAnyMatrix) {
+  const auto tall = noise({50, 8}, 9) * torch::logspace(0, -3, 8, 10, torch::kFloat64);
+  const auto wide = noise({6, 30}, 10);
+  const auto expected = oracle(R"(
+for name in x:
+    s = np.linalg.svd(x[name], compute_uv=False)
+    p = s / s.sum()
+    l = s**2  # eigenvalues of the matrix times its transpose
+    out[name] = np.array([np.exp(-np.sum(p * np.log(p))),
+                          np.exp(-np.sum((p + 1e-7) * np.log(p + 1e-7))),
+                          np.linalg.norm(x[name])**2 / np.linalg.norm(x[name], 2)**2,
+                          l.sum()**2 / (l**2).sum()])
+)",
+                               {{"tall", tall}, {"wide", wide}});
+  for (const auto& [key, matrix] : NamedTensors{{"tall", tall}, {"wide", wide}}) {
+    const auto values = torch::linalg_svdvals(matrix);
+    std::vector<double> ranks;
+    for (const auto& [name, rank] : kRanks) ranks.push_back(rank(values));
+    expect_close(doubles(ranks), expected.at(key), 1e-10);
+  }
+}
+
+TEST(RanksWithoutThreshold, RejectZerosAndAnythingButAList) {
+  for (const auto& [name, rank] : kRanks) {
+    EXPECT_EQ(error_of([&] { rank(torch::zeros({3})); }),
+              name + ": needs a singular value above 0, got none");
+    EXPECT_EQ(error_of([&] {
+                rank(torch::ones({3, 1}));
+              }),
+              name + ": needs a list of singular values, got [3, 1]");
+    EXPECT_EQ(error_of([&] { rank(torch::ones({0})); }),
+              name + ": needs a list of singular values, got [0]");
+  }
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
 #include "tests/support/errors.h"
 #include "tests/support/measured.h"
 #include "tests/support/oracle.h"
@@ -16,7 +21,7 @@ Record logits_record(const torch::Tensor& logits) {
 double rank_of(const torch::Tensor& logits, double temperature = 1, double gamma = 1e-3) {
   const auto readings = measured("post_softmax_rank", {logits_record(logits)}, {{"gamma", gamma}},
                                  {.temperature = temperature});
-  return reading_of(readings, "post_softmax_rank").value;
+  return reading_of(readings, "post_softmax_rank", {{"gamma", gamma}}).value;
 }
 
 TEST(PostSoftmaxRank, OfCertaintyIsTheNumberOfClassesThatOccur) {
@@ -64,11 +69,78 @@ TEST(PostSoftmaxRank, IgnoresAConstantPerSample) {
 TEST(PostSoftmaxRank, SaysWhatItMeans) {
   const auto reading = reading_of(measured("post_softmax_rank", {logits_record(noise({9, 3}, 5))},
                                            {{"gamma", 0.05}}, {.temperature = 2}),
-                                  "post_softmax_rank");
+                                  "post_softmax_rank", {{"gamma", 0.05}});
   EXPECT_EQ(reading.split, "test");
-  EXPECT_EQ(reading.definition["gamma"], 0.05);
+  EXPECT_EQ(reading.definition["upper_bound"], 3);
   EXPECT_EQ(reading.definition["temperature"], 2);
   EXPECT_EQ(reading.definition["samples"], 9);
+}
+
+TEST(PostSoftmaxRank, ListsItsOwnGammaOnceAndFirst) {
+  for (const double gamma : {1e-3, 0.05}) {
+    const auto readings =
+        measured("post_softmax_rank", {logits_record(noise({20, 6}, 6))}, {{"gamma", gamma}});
+    EXPECT_EQ(readings.front().name, "post_softmax_rank");
+    EXPECT_EQ(readings.front().definition["gamma"], gamma);
+    for (const double each : {1e-2, 1e-3, 1e-4}) {
+      reading_of(readings, "post_softmax_rank", {{"gamma", each}});
+    }
+  }
+}
+
+TEST(PostSoftmaxRank, HasSpectrumAndRanksOfNumPy) {
+  const auto logits = 4 * noise({60, 7}, 7);
+  const auto readings =
+      measured("post_softmax_rank", {logits_record(logits)}, {}, {.temperature = 3});
+  const auto expected = oracle(R"(
+from scipy.special import softmax
+s = np.linalg.svd(softmax(x["logits"] / 3, axis=1), compute_uv=False)
+out["values"] = s
+p = s / s.sum()
+q = p + 1e-7
+out["ranks"] = np.array([np.exp(-np.sum(p * np.log(p))), np.exp(-np.sum(q * np.log(q))),
+                         np.sum(s**2) / s[0]**2, np.sum(s**2)**2 / np.sum(s**4)])
+)",
+                               {{"logits", logits}});
+  std::vector<double> values;
+  for (const auto& reading : readings_of(readings, "post_softmax_singular_value")) {
+    EXPECT_EQ(reading.index, static_cast<int64_t>(values.size()));
+    EXPECT_EQ(reading.definition["matrix"], "softmax(M / T) (class x sample)");
+    values.push_back(reading.value);
+  }
+  expect_close(doubles(values), expected.at("values"), 1e-8);
+  std::vector<double> ranks;
+  for (const char* name : {"effective_rank", "rankme", "stable_rank", "participation_ratio"}) {
+    ranks.push_back(reading_of(readings, std::string("post_softmax_") + name).value);
+  }
+  expect_close(doubles(ranks), expected.at("ranks"), 1e-8);
+}
+
+TEST(PostSoftmaxRank, IsNeverMistakenForTheLogits) {
+  for (const auto& reading : measured("post_softmax_rank", {logits_record(noise({20, 6}, 8))})) {
+    EXPECT_TRUE(reading.name.starts_with("post_softmax_")) << reading.name;
+  }
+}
+
+TEST(PostSoftmaxRank, OfOneSampleIsOne) {
+  const auto readings = measured("post_softmax_rank", {logits_record(noise({1, 5}, 9))});
+  EXPECT_EQ(readings_of(readings, "post_softmax_singular_value").size(), 1U);
+  EXPECT_EQ(readings.front().value, 1);
+  EXPECT_EQ(readings.front().definition["upper_bound"], 1);
+}
+
+TEST(PostSoftmaxRank, RejectsLogitsThatAreNotFinite) {
+  for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    auto logits = noise({20, 6}, 10);
+    logits[1][2] = value;
+    EXPECT_EQ(error_of([&] { measured("post_softmax_rank", {logits_record(logits)}); }),
+              "post_softmax_rank: logits must be finite, got a NaN or an infinity");
+  }
+}
+
+TEST(PostSoftmaxRank, HoldsOneMatrixOfClasses) {
+  const auto record = logits_record(noise({4, 6}, 11));
+  EXPECT_EQ(make_measure("post_softmax_rank")->memory(record, 1000), 6 * 6 * 8);
 }
 
 TEST(PostSoftmaxRank, IgnoresTrainingAndForeignSamples) {
@@ -78,7 +150,8 @@ TEST(PostSoftmaxRank, IgnoresTrainingAndForeignSamples) {
   foreign.ood = "textures";
   const auto flat = logits_record(torch::zeros({3, 4}));
   const auto readings = measured("post_softmax_rank", {train, flat, foreign});
-  EXPECT_EQ(reading_of(readings, "post_softmax_rank", {{"samples", 3}}).value, 1);
+  EXPECT_EQ(readings.front().definition["samples"], 3);
+  EXPECT_EQ(readings.front().value, 1);
   EXPECT_EQ(error_of([&] {
               measured("post_softmax_rank", {train, foreign});
             }),

@@ -2,6 +2,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -56,14 +57,19 @@ TEST(SolutionRank, OfLogitsThatAreEqualAcrossClassesIsZero) {
       measured("solution_rank", {logits_record(torch::full({20, kClasses}, 0.3))});
   EXPECT_EQ(rank_of(readings, kShiftFree), 0);
   EXPECT_EQ(rank_of(readings, kRaw), 1);
-  EXPECT_TRUE(readings_of(readings, "effective_rank").empty());
+  for (const char* name : {"effective_rank", "rankme", "stable_rank", "participation_ratio"}) {
+    EXPECT_TRUE(readings_of(readings, name, kShiftFree).empty()) << name;
+    EXPECT_NEAR(reading_of(readings, name, kRaw).value, 1, 1e-4) << name;
+  }
 }
 
 TEST(SolutionRank, RejectsLogitsThatAreNotFinite) {
-  auto logits = noise({20, kClasses}, 3);
-  logits[1][2] = std::nan("");
-  EXPECT_EQ(error_of([&] { measured("solution_rank", {logits_record(logits)}); }),
-            "GramAccumulator: rows must be finite, got a NaN or an infinity");
+  for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    auto logits = noise({20, kClasses}, 3);
+    logits[1][2] = value;
+    EXPECT_EQ(error_of([&] { measured("solution_rank", {logits_record(logits)}); }),
+              "solution_rank: logits must be finite, got a NaN or an infinity");
+  }
 }
 
 TEST(SolutionRank, OfLowRankLogitsIsTheirRank) {
@@ -167,8 +173,15 @@ s = spectrum(1, 1)
 out["values"] = s
 out["gammas"] = np.logspace(-4, -1, 25)
 out["curve"] = ranks(s, out["gammas"])
-p = s[:-1] / s[:-1].sum()
-out["effective_rank"] = np.exp(-np.sum(p * np.log(p)))
+def other_ranks(s, exact):
+    p = s[:exact] / s.sum()
+    q = s / s.sum() + 1e-7
+    return np.array([np.exp(-np.sum(p * np.log(p))), np.exp(-np.sum(q * np.log(q))),
+                     np.sum(s**2) / s[0]**2, np.sum(s**2)**2 / np.sum(s**4)])
+for shift_free in (0, 1):
+    for bias in (0, 1):
+        s = spectrum(shift_free, bias)
+        out[f"others{shift_free}{bias}"] = other_ranks(s, len(s) - shift_free)
 )",
       {{"logits", record.logits}, {"bias", bias}, {"gammas", doubles({0.03, 1e-2, 1e-3, 1e-4})}});
 
@@ -179,9 +192,15 @@ out["effective_rank"] = np.exp(-np.sum(p * np.log(p)))
         ranks.push_back(
             rank_of(readings, {{"shift_free", shift_free}, {"bias", with_bias}}, gamma));
       }
-      const auto key = "ranks" + std::to_string(int{shift_free}) + std::to_string(int{with_bias});
-      expect_close(doubles(ranks), expected.at(key), 0);
+      const auto key = std::to_string(int{shift_free}) + std::to_string(int{with_bias});
+      expect_close(doubles(ranks), expected.at("ranks" + key), 0);
       EXPECT_LT(ranks.front(), ranks.back()) << "the cases are all alike";
+      std::vector<double> others;
+      for (const char* name : {"effective_rank", "rankme", "stable_rank", "participation_ratio"}) {
+        const Definition variant = {{"shift_free", shift_free}, {"bias", with_bias}};
+        others.push_back(reading_of(readings, name, variant).value);
+      }
+      expect_close(doubles(others), expected.at("others" + key), 1e-5);
     }
   }
 
@@ -202,9 +221,31 @@ out["effective_rank"] = np.exp(-np.sum(p * np.log(p)))
     values.push_back(reading.value);
   }
   expect_close(doubles(values), expected.at("values"), 1e-6 * values.at(0));
+}
 
-  EXPECT_NEAR(reading_of(readings, "effective_rank", kShiftFree).value,
-              expected.at("effective_rank").item<double>(), 1e-5);
+TEST(SolutionRank, ListsTheDefaultVariantOfEachNameFirst) {
+  const auto readings = measured("solution_rank", {classifier_record(60, 20)});
+  for (const char* name : {"solution_rank", "effective_rank", "rankme", "stable_rank",
+                           "participation_ratio", "singular_value"}) {
+    const auto all = readings_of(readings, name);
+    const auto shift_free = readings_of(readings, name, kShiftFree);
+    ASSERT_FALSE(all.empty()) << name;
+    expect_same({all.front()}, {shift_free.front()});
+  }
+  for (const char* name : {"effective_rank", "rankme", "stable_rank", "participation_ratio"}) {
+    EXPECT_EQ(readings_of(readings, name).size(), 4U) << name;
+    const auto reading = reading_of(readings, name, kShiftFree);
+    EXPECT_EQ(reading.definition["upper_bound"], kClasses - 1) << name;
+    EXPECT_FALSE(reading.definition.contains("gamma")) << name;
+    EXPECT_LT(reading.value, kClasses - 1) << name;
+  }
+  // Consumers take all of these for the spectrum of the default variant.
+  EXPECT_EQ(readings_of(readings, "singular_value").size(), static_cast<size_t>(kClasses));
+}
+
+TEST(SolutionRank, HoldsOneMatrixOfClassesForEachVariant) {
+  const auto record = classifier_record(60, 20);
+  EXPECT_EQ(make_measure("solution_rank")->memory(record, 1000), 4 * kClasses * kClasses * 8);
 }
 
 TEST(SolutionRank, IgnoresTheScaleOfTheLogits) {
