@@ -1,0 +1,71 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kelvin/core/reading.h"
+#include "kelvin/core/settings.h"
+#include "kelvin/math/named_tensors.h"
+#include "kelvin/math/spectrum.h"
+#include "kelvin/representations/record.h"
+
+namespace kelvin {
+
+// One weight layer on the sample: W and A A^T of the matrix product W A that it computes.
+struct LayerInputs {
+  std::string name;
+  torch::Tensor weight;  // W [out, in], float64
+  GramAccumulator gram;  // of the columns of A
+  int64_t stride = 1;    // every so many-th position of each sample is a column
+
+  const torch::Tensor& input_gram() const { return gram.gram(); }
+  int64_t columns() const { return gram.rows(); }
+  bool has_zero_weight() const { return !weight.any().item<bool>(); }
+  bool has_zero_input() const { return gram.frobenius_norm() == 0; }
+};
+
+// Sums A A^T of every layer over the first samples it is shown.
+//
+// A convolution on large maps has so many columns (samples times positions) that their products
+// would take longer than the rest of a measure.  So at most `positions` columns of a layer are
+// used: of each sample every s-th position, beginning one later than in the sample before, so that
+// all positions have their turn, borders no more often than others.  Which columns are used depends
+// on the settings and the order of the samples alone, not on how they are split into batches.
+class InputGrams {
+ public:
+  // Reads the settings `samples` and `positions`; `measure` stands before its messages.
+  InputGrams(std::string measure, Settings& settings);
+
+  void see(const Record& record);
+  // Takes what `other` has seen if this one has seen nothing: both see the same sample.
+  void merge(const InputGrams& other);
+
+  bool is_empty() const { return layers_.empty(); }
+  // How many of a record's samples are still wanted, at most.
+  int64_t wanted() const { return samples_ - seen_; }
+  int64_t samples() const { return samples_; }
+  int64_t seen() const { return seen_; }
+  const std::vector<LayerInputs>& layers() const { return layers_; }
+
+  NamedTensors state() const;
+  // What A is: centring, samples, columns, precision.
+  Definition definition(const LayerInputs& layer) const;
+  // Bytes it holds at most for layers such as those of `example`.
+  int64_t memory(const Record& example) const;
+
+ private:
+  void begin(const Record& record);
+  void add(LayerInputs& layer, const LayerRecord& record, int64_t count) const;
+  int64_t stride_of(const LayerRecord& record) const;
+
+  std::string measure_;
+  int64_t samples_ = 512;
+  int64_t positions_ = 65536;
+  int64_t seen_ = 0;
+  std::vector<LayerInputs> layers_;  // in order of execution
+};
+
+}  // namespace kelvin
