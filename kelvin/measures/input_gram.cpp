@@ -11,12 +11,13 @@
 namespace kelvin {
 namespace {
 
-constexpr int64_t kNumbersAtOnce = int64_t{1} << 24;  // of unfolded patches
+constexpr int64_t kNumbersAtOnce = int64_t{1} << 22;  // of gathered patches
 
-// A of some samples of a record.
-torch::Tensor input_of(const LayerRecord& record, int64_t begin, int64_t count) {
-  return input_matrix(record.weight, record.input.narrow(0, begin, count).detach(),
-                      {.stride = record.stride, .padding = record.padding});
+// How many columns of A each sample has.
+int64_t positions_of(const LayerRecord& record) {
+  return input_matrix(record.weight, record.input.narrow(0, 0, 1),
+                      {.stride = record.stride, .padding = record.padding})
+      .size(1);
 }
 
 // Which columns of A are used, of `count` samples from the `first` of the whole sample on.
@@ -28,6 +29,25 @@ torch::Tensor used_columns(int64_t first, int64_t count, int64_t positions, int6
     }
   }
   return torch::tensor(columns, torch::kInt64);
+}
+
+// Those columns of A, as rows.  Of a convolution only their patches are gathered: unfolding whole
+// maps would take far longer than what is done with a few of their positions.
+torch::Tensor rows_of(const LayerRecord& record, const torch::Tensor& input,
+                      const torch::Tensor& columns) {
+  const auto& weight = record.weight;
+  if (weight.dim() == 2) return input.reshape({-1, input.size(-1)}).index_select(0, columns);
+  const auto edge = record.padding;
+  // [samples, height, width, in, kernel height, kernel width], without a copy
+  const auto patches = torch::constant_pad_nd(input, {edge, edge, edge, edge})
+                           .unfold(2, weight.size(2), record.stride)
+                           .unfold(3, weight.size(3), record.stride)
+                           .permute({0, 2, 3, 1, 4, 5});
+  const auto row = columns.div(patches.size(2), "floor");
+  return patches
+      .index({row.div(patches.size(1), "floor"), row.remainder(patches.size(1)),
+              columns.remainder(patches.size(2))})
+      .flatten(1);
 }
 
 int64_t bytes_of_gram(const LayerRecord& layer) {
@@ -71,7 +91,7 @@ void InputGrams::begin(const Record& record) {
 
 int64_t InputGrams::stride_of(const LayerRecord& record) const {
   const auto per_sample = positions_ / samples_;
-  return (input_of(record, 0, 1).size(1) + per_sample - 1) / per_sample;
+  return (positions_of(record) + per_sample - 1) / per_sample;
 }
 
 void InputGrams::add(LayerInputs& layer, const LayerRecord& record, int64_t count) const {
@@ -81,16 +101,13 @@ void InputGrams::add(LayerInputs& layer, const LayerRecord& record, int64_t coun
         "' must have a row for each of ", count, " samples, has ", record.input.size(0));
   check(torch::isfinite(record.input.narrow(0, 0, count)).all().item<bool>(), measure_,
         ": input of layer '", layer.name, "' must be finite, has a NaN or an infinity");
-  const auto positions = input_of(record, 0, 1).size(1);
-  const auto at_once = std::max<int64_t>(1, kNumbersAtOnce / (layer.weight.size(1) * positions));
+  const auto positions = positions_of(record);
+  const auto used_of_each = (positions + layer.stride - 1) / layer.stride;
+  const auto at_once = std::max<int64_t>(1, kNumbersAtOnce / (layer.weight.size(1) * used_of_each));
   for (int64_t begin = 0; begin < count; begin += at_once) {
     const auto size = std::min(at_once, count - begin);
-    auto inputs = input_of(record, begin, size);
-    if (layer.stride > 1) {
-      const auto used = used_columns(seen_ + begin, size, positions, layer.stride);
-      inputs = inputs.index_select(1, used);
-    }
-    layer.gram.update(inputs.t());
+    const auto columns = used_columns(seen_ + begin, size, positions, layer.stride);
+    layer.gram.update(rows_of(record, record.input.narrow(0, begin, size).detach(), columns));
   }
 }
 

@@ -102,6 +102,22 @@ TEST(InputGrams, UseEveryPositionEquallyOften) {
   }
 }
 
+TEST(InputGrams, UseColumnsOfTheInputMatrix) {
+  // A map that is higher than wide, a kernel that is wider than high.
+  const auto layer = layer_of("conv", noise({2, 3, 2, 3}, 20), noise({4, 3, 9, 6}, 21), 2, 1);
+  const auto grams = grams_of({record_with_layers({layer})}, {{"samples", 4}, {"positions", 24}});
+  const auto inputs = input_matrix(layer.weight, layer.input, {.stride = 2, .padding = 1});
+  const int64_t positions = inputs.size(1) / 4;
+  ASSERT_EQ(positions, 5 * 3);
+  std::vector<int64_t> used;
+  for (int64_t i = 0; i < 4; ++i) {
+    for (auto j = i % 3; j < positions; j += 3) used.push_back(i * positions + j);
+  }
+  const auto expected = inputs.index_select(1, labels_of(used));
+  EXPECT_EQ(grams.layers()[0].columns(), expected.size(1));
+  expect_close(grams.layers()[0].input_gram(), expected.matmul(expected.t()), 1e-10);
+}
+
 TEST(InputGrams, NeverUseMoreColumnsThanAsked) {
   for (const int64_t positions : {5, 9, 11, 17, 23, 1000}) {
     const auto grams = grams_of({small_network(5, 4)}, {{"samples", 5}, {"positions", positions}});
@@ -110,21 +126,22 @@ TEST(InputGrams, NeverUseMoreColumnsThanAsked) {
 }
 
 TEST(InputGrams, LookAtLargeMapsAFewSamplesAtATime) {
-  const auto maps = torch::rand({5, 1, 2048, 2048}, at::make_generator<at::CPUGeneratorImpl>(5));
+  // Twice as many numbers as are gathered at once, half of the positions: the last sample is apart.
   LayerRecord layer;
   layer.name = "conv";
-  layer.weight = torch::ones({1, 1, 1, 1});
-  layer.input = maps;
-  const auto grams = grams_of({record_with_layers({layer})}, {{"samples", 5}, {"positions", 5120}});
-  constexpr int64_t kStride = 2048 * 2048 / 1024;
-  ASSERT_EQ(grams.layers()[0].stride, kStride);
-  double expected = 0;
-  for (int64_t i = 0; i < 5; ++i) {
-    const auto used = maps[i].flatten().slice(0, i, c10::nullopt, kStride).to(torch::kFloat64);
-    expected += used.square().sum().item<double>();
+  layer.weight = torch::ones({1, 8, 1, 1});
+  layer.input = torch::rand({17, 8, 256, 256}, at::make_generator<at::CPUGeneratorImpl>(5));
+  constexpr int64_t kUsed = 256 * 256 / 2;
+  const auto grams =
+      grams_of({record_with_layers({layer})}, {{"samples", 17}, {"positions", 17 * kUsed}});
+  auto expected = torch::zeros({8, 8}, torch::kFloat64);
+  for (int64_t i = 0; i < 17; ++i) {
+    const auto used = layer.input[i].flatten(1).slice(1, i % 2, c10::nullopt, 2);
+    expected += used.to(torch::kFloat64).matmul(used.to(torch::kFloat64).t());
   }
-  EXPECT_EQ(grams.layers()[0].columns(), 5 * 1024);
-  EXPECT_NEAR(grams.layers()[0].input_gram().item<double>(), expected, 1e-9 * expected);
+  EXPECT_EQ(grams.layers()[0].stride, 2);
+  EXPECT_EQ(grams.layers()[0].columns(), 17 * kUsed);
+  expect_close(grams.layers()[0].input_gram(), expected, 1e-6);
 }
 
 TEST(InputGrams, KnowLayersOfZeros) {
