@@ -1,0 +1,218 @@
+#include <torch/types.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kelvin/core/check.h"
+#include "kelvin/math/layer_matrices.h"
+#include "kelvin/math/spectrum.h"
+#include "kelvin/measures/measure.h"
+
+namespace kelvin {
+namespace {
+
+constexpr int64_t kShownValues = 5;
+constexpr int64_t kNumbersAtOnce = int64_t{1} << 24;  // of unfolded patches
+constexpr double kLeastGamma = 1e-6;  // below, rounding of Gram matrices would be counted
+
+// Singular values of the gradient and of the input of one layer, descending.
+struct LayerSpectra {
+  std::string name;
+  torch::Tensor gradient;
+  torch::Tensor input;
+  int64_t out = 0;
+  int64_t in = 0;
+  int64_t columns = 0;  // of A
+};
+
+torch::Tensor finite_doubles(const LayerRecord& layer, const char* what,
+                             const torch::Tensor& tensor) {
+  const auto doubles = tensor.detach().to(torch::kFloat64);
+  check(torch::isfinite(doubles).all().item<bool>(), "gradient_rank: ", what, " of layer '",
+        layer.name, "' must be finite, has a NaN or an infinity");
+  return doubles;
+}
+
+torch::Tensor input_of(const LayerRecord& layer, int64_t begin, int64_t count) {
+  return input_matrix(layer.weight, layer.input.narrow(0, begin, count),
+                      {.stride = layer.stride, .padding = layer.padding});
+}
+
+// Of A [in, columns], a few samples at a time where it has more columns than rows.
+torch::Tensor input_spectrum(const LayerRecord& layer, int64_t in, int64_t columns) {
+  const auto samples = layer.input.size(0);
+  if (columns <= in) {
+    GramAccumulator gram(columns);
+    gram.update(finite_doubles(layer, "input", input_of(layer, 0, samples)));
+    return gram.singular_values();
+  }
+  GramAccumulator gram(in);
+  const auto at_once = std::max<int64_t>(1, kNumbersAtOnce / (in * (columns / samples)));
+  for (int64_t begin = 0; begin < samples; begin += at_once) {
+    const auto inputs = input_of(layer, begin, std::min(at_once, samples - begin));
+    gram.update(finite_doubles(layer, "input", inputs).t());
+  }
+  return gram.singular_values();
+}
+
+LayerSpectra spectra_of(const LayerRecord& layer) {
+  check(layer.gradient.defined() && layer.gradient.sizes() == layer.weight.sizes(),
+        "gradient_rank: layer '", layer.name, "' must have a gradient of the size of its weight, ",
+        layer.weight.sizes(), ", has ",
+        layer.gradient.defined() ? c10::str(layer.gradient.sizes()) : "none");
+  check(layer.input.size(0) > 0, "gradient_rank: layer '", layer.name,
+        "' must have seen a sample, has seen none");
+  const auto gradient = weight_matrix(finite_doubles(layer, "gradient", layer.gradient));
+  const auto columns = input_of(layer, 0, 1).size(1) * layer.input.size(0);
+  return {.name = layer.name,
+          .gradient = torch::linalg_svdvals(gradient),
+          .input = input_spectrum(layer, gradient.size(1), columns),
+          .out = gradient.size(0),
+          .in = gradient.size(1),
+          .columns = columns};
+}
+
+// Numerical rank of each layer's gradient beside that of its input.  The gradient is a product,
+// dL/dW = (dL/dZ) A^T, whose rank cannot exceed that of A; a numerical rank can.
+class GradientRank : public Measure {
+ public:
+  explicit GradientRank(Settings& settings) {
+    settings.read("gamma", gamma_);
+    check(gamma_ >= kLeastGamma && gamma_ < 1, settings.full_name("gamma"), ": must be in [",
+          kLeastGamma, ", 1), got ", gamma_);
+  }
+
+  Needs needs() const override { return {.layers = true, .layer_inputs = true, .gradients = true}; }
+
+  void update(const Record& /*record*/) override {}
+
+  void see_gradients(const Record& record) override {
+    check(!record.layers.empty(), "gradient_rank: records must have layers, got none");
+    layers_.clear();
+    for (const auto& layer : record.layers) layers_.push_back(spectra_of(layer));
+    split_ = record.split;
+    samples_ = record.layers[0].input.size(0);
+  }
+
+  // Both see the same gradients.
+  void merge(const Measure& other) override {
+    if (layers_.empty()) *this = static_cast<const GradientRank&>(other);
+  }
+
+  NamedTensors state() const override {
+    NamedTensors tensors;
+    for (const auto& layer : layers_) {
+      tensors[layer.name + "/gradient"] = layer.gradient;
+      tensors[layer.name + "/input"] = layer.input;
+    }
+    return tensors;
+  }
+
+  Readings compute() const override {
+    check(!layers_.empty(), "gradient_rank: no gradients were shown");
+    Readings readings;
+    int64_t violations = 0;
+    for (const auto& layer : layers_) violations += rank(layer.gradient) > rank(layer.input);
+    add(readings, {.name = "gradient_rank_violations",
+                   .value = static_cast<double>(violations),
+                   .definition = definition_of_violations()});
+    for (const auto& layer : layers_) {
+      add(readings, {.name = "gradient_rank",
+                     .value = static_cast<double>(rank(layer.gradient)),
+                     .layer = layer.name,
+                     .definition = definition_of_gradient(layer)});
+    }
+    for (const auto& layer : layers_) {
+      add(readings, {.name = "activation_rank",
+                     .value = static_cast<double>(rank(layer.input)),
+                     .layer = layer.name,
+                     .definition = definition_of_input(layer)});
+    }
+    add_singular_values(readings);
+    return readings;
+  }
+
+  NamedTensors curves() const override {
+    NamedTensors tensors;
+    for (const auto& layer : layers_) {
+      tensors["gradient_spectrum/" + layer.name] = layer.gradient;
+      tensors["activation_spectrum/" + layer.name] = layer.input;
+    }
+    return tensors;
+  }
+
+ private:
+  int64_t rank(const torch::Tensor& singular_values) const {
+    return numerical_rank(singular_values, gamma_);
+  }
+
+  void add(Readings& readings, Reading reading) const {
+    reading.split = name_of(split_);
+    readings.push_back(std::move(reading));
+  }
+
+  void add_singular_values(Readings& readings) const {
+    for (const auto& layer : layers_) {
+      auto definition = definition_of_gradient(layer);
+      for (const char* key : {"gamma", "threshold", "upper_bound"}) definition.erase(key);
+      for (int64_t i = 0; i < std::min(kShownValues, layer.gradient.size(0)); ++i) {
+        add(readings, {.name = "gradient_singular_value",
+                       .value = layer.gradient[i].item<double>(),
+                       .layer = layer.name,
+                       .index = i,
+                       .definition = definition});
+      }
+    }
+  }
+
+  Definition shared_definition() const {
+    return {{"centring", "none"},
+            {"gamma", gamma_},
+            {"threshold", "gamma * sigma_1"},
+            {"samples", samples_},
+            {"which", "one fixed batch"}};
+  }
+
+  Definition definition_of_violations() const {
+    auto result = shared_definition();
+    result["of"] = "layers whose gradient_rank exceeds their activation_rank";
+    result["layers"] = static_cast<int64_t>(layers_.size());
+    result["note"] = "the bound holds for exact rank; a numerical rank may exceed it";
+    return result;
+  }
+
+  Definition definition_of_gradient(const LayerSpectra& layer) const {
+    auto result = shared_definition();
+    result["matrix"] =
+        "gradient of the mean loss in W (out x in), convolutions (out x in * kernel)";
+    result["precision"] = "float32 gradient, float64 SVD";
+    result["upper_bound"] = std::min({layer.out, layer.in, layer.columns});
+    return result;
+  }
+
+  Definition definition_of_input(const LayerSpectra& layer) const {
+    auto result = shared_definition();
+    result["matrix"] = "input A (in x position) of the layer, convolutions unfolded to patches";
+    result["columns"] = layer.columns;
+    result["precision"] = "float32 forward, float64 Gram matrix";
+    result["upper_bound"] = std::min(layer.in, layer.columns);
+    return result;
+  }
+
+  double gamma_ = 1e-3;
+  Split split_ = Split::train;
+  int64_t samples_ = 0;
+  std::vector<LayerSpectra> layers_;  // in order of execution
+};
+
+const bool registered = measures().add(
+    "gradient_rank",
+    {
+        .summary = "numerical rank of each layer's gradient beside that of its input",
+        .reference = "Unpacking Softmax, section 3.1, equation 3 and Figure 4",
+        .make = [](const MeasureContext&,
+                   Settings& settings) { return std::make_unique<GradientRank>(settings); },
+    });
+
+}  // namespace
+}  // namespace kelvin
