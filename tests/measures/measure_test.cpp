@@ -149,8 +149,10 @@ TEST_P(EveryMeasure, LooksOnlyAtWhatItSaysItNeeds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Measures, EveryMeasure,
-                         testing::Values("accuracy", "attention_rank", "linear_probe",
-                                         "logits_norm", "loss_symmetry", "post_softmax_rank",
+                         testing::Values("accuracy", "alignment", "attention_rank",
+                                         "class_statistics", "gradient_rank", "layer_similarity",
+                                         "layer_spectrum", "linear_probe", "logits_norm",
+                                         "loss_symmetry", "norm_growth", "post_softmax_rank",
                                          "solution_rank"),
                          [](const auto& info) { return info.param; });
 
