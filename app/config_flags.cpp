@@ -71,6 +71,10 @@ constexpr std::array kFlags = {
     ConfigFlag{"--seed", "seed", Kind::whole_number, "of everything random"},
     ConfigFlag{"--measures", "measure.names", Kind::names,
                "what to measure, see 'kelvin list measures'"},
+    ConfigFlag{"--memory", "measure.memory", Kind::text,
+               "that measures may hold together, such as 4GiB"},
+    ConfigFlag{"--protocol", "measure.layer_spectrum.protocol", Kind::text,
+               "of the spectra of layers: sketch, tunnel or exact"},
 };
 
 std::string name_in_messages(const ConfigFlag& flag) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kelvin/core/text.h"
+#include "kelvin/report/layer_table.h"
 #include "kelvin/report/reading_places.h"
 #include "kelvin/report/run_figures.h"
 
@@ -34,14 +35,29 @@ Table table_of(const Readings& readings, bool is_for_people) {
   return table;
 }
 
+// Layers as tables of their own, everything else with its definition beside it.
 std::string text_for_people(const Readings& readings, TableFormat format) {
+  const auto layers = layer_tables(readings);
   Readings whole;
-  for (const auto& reading : readings) {
+  for (const auto& reading : layers.rest) {
     if (!reading.index) whole.push_back(reading);
   }
-  auto text = render(table_of(whole, /*is_for_people=*/true), format);
-  if (const auto hidden = readings.size() - whole.size(); hidden > 0) {
-    text += fmt::format("\n{} values of curves are left out; -o json prints them\n", hidden);
+  std::string text;
+  if (!whole.empty()) text += render(table_of(whole, /*is_for_people=*/true), format);
+  for (const auto& table : layers.tables) {
+    text += (text.empty() ? "" : "\n") + render(table, format);
+  }
+  if (!layers.meanings.empty()) text += "\n";
+  for (const auto& meaning : layers.meanings) text += meaning + "\n";
+  const auto curves = layers.rest.size() - whole.size();
+  if (curves > 0) {
+    text += fmt::format("\n{} values of curves are left out; -o json prints them\n", curves);
+  }
+  if (layers.left_out > 0) {
+    text += fmt::format(
+        "\n{} readings of layers by other definitions are left out; -o json "
+        "prints them\n",
+        layers.left_out);
   }
   return text;
 }

@@ -57,6 +57,7 @@ RunContext run_context(ProgressBar& bar) {
             bar.clear();
             print_for_people("warning: " + text + "\n");
           },
+      .inform = [&bar](const std::string& text) { bar.say(text); },
       .process_name = host_name() + "." + std::to_string(::getpid()),
   };
 }

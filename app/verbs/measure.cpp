@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr auto kProtocol = "measure.layer_spectrum.protocol";
+
 class MeasureVerb : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
@@ -33,6 +35,11 @@ class MeasureVerb : public Verb {
         ->type_name("RUN, x.npz or WEIGHTS")
         ->required();
     config_.declare(command);
+    command.add_flag("--exact", is_exact_,
+                     "spectra of layers of all features, whatever it takes "
+                     "[measure.layer_spectrum.protocol=exact]");
+    command.add_option("--output", curves_, "an npz for whole spectra and matrices")
+        ->type_name("PATH");
     command.add_flag("-q,--quiet", is_quiet_, "no progress");
     data_folder_.declare(command);
     threads_.declare(command);
@@ -56,10 +63,11 @@ class MeasureVerb : public Verb {
       auto context = run_context(bar);
       context.data_folder = data_folder;
       if (is_weights()) {
-        readings = api.measure_weights(api.resolve(config), context);
+        readings =
+            api.measure_weights({.settings = api.resolve(config), .curves = curves_}, context);
       } else {
         const auto measure = is_folder ? api.measure_run : api.measure_dump;
-        readings = measure(input_, measures_of(config), context);
+        readings = measure(input_, {.settings = config, .curves = curves_}, context);
       }
     } catch (const Error& error) {
       if (interrupts() == 0) throw;
@@ -76,9 +84,13 @@ class MeasureVerb : public Verb {
   // What to measure on; runs and dumps know that themselves.
   Config checked_config(const fs::path& data_folder) const {
     auto config = config_.config();
+    if (is_exact_) {
+      check(!config.has(kProtocol), "--exact: contradicts ", kProtocol);
+      config.set(kProtocol, "exact");
+    }
     if (!is_weights()) {
       for (const auto& [key, value] : config.values()) {
-        check(key == "measure.names", key, ": is for a file of weights; ", input_,
+        check(key.starts_with("measure."), key, ": is for a file of weights; ", input_,
               " knows its own settings");
       }
       return config;
@@ -93,17 +105,11 @@ class MeasureVerb : public Verb {
     return config;
   }
 
-  static std::vector<std::string> measures_of(const Config& config) {
-    if (!config.has("measure.names")) return {};
-    auto settings = config.section("measure");
-    std::vector<std::string> names;
-    settings.read("names", names);
-    return names;
-  }
-
   std::string input_;
   ConfigFlags config_;
   bool is_quiet_ = false;
+  bool is_exact_ = false;
+  std::string curves_;
   DataFolderFlag data_folder_;
   ThreadsFlag threads_;
   FormatFlag format_;

@@ -161,6 +161,12 @@ int64_t Array::size() const {
 }
 
 Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& wanted) {
+  return read_npz(path,
+                  [&](const std::string& name) { return wanted.empty() || wanted.contains(name); });
+}
+
+Arrays read_npz(const std::filesystem::path& path,
+                const std::function<bool(const std::string&)>& is_wanted) {
   const auto file = read_file(path);
   const ByteReader reader(file, path.string());
   Arrays arrays;
@@ -168,7 +174,7 @@ Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& 
     auto name = std::string(member.name);
     const auto where = path.string() + ": '" + name + "'";
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
-    if (!wanted.empty() && !wanted.contains(name)) continue;
+    if (!is_wanted(name)) continue;
     check(member.packed_size < 0xffffffff && member.size < 0xffffffff, where,
           ": members of 4 GiB and more are not supported");
     const auto packed = packed_bytes(reader, member, where);

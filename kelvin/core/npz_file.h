@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -24,6 +25,8 @@ using Arrays = std::map<std::string, Array>;
 // otherwise malformed files are an Error that names the path and the member.
 // Members that are not `wanted` are not looked at; an empty set wants all.
 Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& wanted = {});
+Arrays read_npz(const std::filesystem::path& path,
+                const std::function<bool(const std::string&)>& is_wanted);
 
 // Writes an uncompressed npz; the same arrays always give the same bytes.
 void write_npz(const std::filesystem::path& path, const Arrays& arrays);

@@ -115,17 +115,19 @@ const ComputeApi kApi = {
           translated([&] { resume(path, metadata, is_inexact, context); });
         },
     .measure_run =
-        [](const std::filesystem::path& path, const std::vector<std::string>& measures,
+        [](const std::filesystem::path& path, const MeasureRequest& request,
            const RunContext& context) {
-          return translated([&] { return measure_run(path, measures, context); });
+          return translated([&] { return measure_run(path, request, context); });
         },
     .measure_weights =
-        [](const Config& config, const RunContext& context) {
-          return translated([&] { return measure_weights(config, context); });
+        [](const MeasureRequest& request, const RunContext& context) {
+          return translated([&] { return measure_weights(request, context); });
         },
     .measure_dump =
-        [](const std::filesystem::path& npz, const std::vector<std::string>& measures,
-           const RunContext&) { return translated([&] { return measure_dump(npz, measures); }); },
+        [](const std::filesystem::path& npz, const MeasureRequest& request,
+           const RunContext& context) {
+          return translated([&] { return measure_dump(npz, request, context); });
+        },
     .sample_images =
         [](const Config& config, int64_t count, bool of_training, const RunContext& context) {
           return translated([&] { return sample_images(config, count, of_training, context); });

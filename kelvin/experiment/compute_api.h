@@ -34,8 +34,18 @@ struct RunContext {
   std::function<double()> time_of_day = [] { return 0.0; };          // UNIX seconds
   std::function<int64_t()> peak_memory = [] { return int64_t{0}; };  // bytes of this process
   std::function<void(const std::string&)> warn = [](const std::string&) {};
+  std::function<void(const std::string&)> inform = [](const std::string&) {};
   std::filesystem::path data_folder = {};  // where datasets lie
   std::string process_name = "kelvin";     // unlike that of any other process
+};
+
+// What is to be measured, and how.
+struct MeasureRequest {
+  // Settings of "measure" and "measure.NAME" that replace those of a run; "measure.names" are all
+  // that is measured.  Of a file of weights the whole config, with "init.pretrained".
+  Config settings = {};
+  // An npz for what is too large for readings.  Of a run it goes to its curves.npz in any case.
+  std::filesystem::path curves = {};
 };
 
 struct ImageSamples {
@@ -60,17 +70,16 @@ struct ComputeApi {
                  bool is_inexact, const RunContext& context);
 
   // Measures the weights of a finished run again and adds the readings to its
-  // folder; all of the run's own measures when `measures` is empty.
-  Readings (*measure_run)(const std::filesystem::path& run,
-                          const std::vector<std::string>& measures, const RunContext& context);
+  // folder; all of the run's own measures unless the request names others.
+  Readings (*measure_run)(const std::filesystem::path& run, const MeasureRequest& request,
+                          const RunContext& context);
 
   // Measures the weights in the file `init.pretrained` on the test split, without a run.
-  Readings (*measure_weights)(const Config& config, const RunContext& context);
+  Readings (*measure_weights)(const MeasureRequest& request, const RunContext& context);
 
-  // Measures a dump: an npz with `logits`, `labels`, optionally `features`, `weight`, `bias`,
-  // `temperature`.
-  Readings (*measure_dump)(const std::filesystem::path& npz,
-                           const std::vector<std::string>& measures, const RunContext& context);
+  // See measure_dump.h.
+  Readings (*measure_dump)(const std::filesystem::path& npz, const MeasureRequest& request,
+                           const RunContext& context);
 
   // See sample_images.h.
   ImageSamples (*sample_images)(const Config& config, int64_t count, bool of_training,

@@ -2,22 +2,27 @@
 
 #include <torch/torch.h>
 
+#include <set>
+
+#include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/npz_file.h"
-#include "kelvin/core/settings.h"
+#include "kelvin/core/seeds.h"
+#include "kelvin/data/batches.h"
+#include "kelvin/experiment/curves_file.h"
+#include "kelvin/experiment/measure_set.h"
 #include "kelvin/math/softmax.h"
-#include "kelvin/measures/measure.h"
+#include "kelvin/math/tensor_arrays.h"
 
 namespace kelvin {
 namespace {
 
-torch::Tensor tensor_of(const Array& array) {
-  const auto type = array.dtype == "f4"   ? torch::kFloat32
-                    : array.dtype == "f8" ? torch::kFloat64
-                    : array.dtype == "i8" ? torch::kInt64
-                    : array.dtype == "i4" ? torch::kInt32
-                                          : torch::kUInt8;
-  return torch::from_blob(const_cast<char*>(array.bytes.data()), array.shape, type).clone();
+const std::string kLayer = "layer/";
+
+bool is_wanted(const std::string& name) {
+  static const std::set<std::string> wanted = {"logits", "labels", "features",
+                                               "weight", "bias",   "temperature"};
+  return wanted.contains(name) || name.starts_with(kLayer);
 }
 
 torch::Tensor optional_tensor(const Arrays& arrays, const std::string& name) {
@@ -31,6 +36,31 @@ void check_floats(const std::string& where, const std::string& name, const torch
         "' must be floating with ", dims, " dimensions, got ", tensor.sizes());
   check(torch::isfinite(tensor).all().item<bool>(), where, ": '", name,
         "' must be finite, has a NaN or an infinity");
+}
+
+// In order of their names; the classifier's input if there are none.
+std::vector<LayerRecord> layers_of(const Arrays& arrays, const Record& record,
+                                   const std::string& where) {
+  std::vector<LayerRecord> layers;
+  for (const auto& [name, array] : arrays) {
+    if (!name.starts_with(kLayer)) continue;
+    LayerRecord layer;
+    layer.name = name.substr(kLayer.size());
+    layer.output = tensor_of(array);
+    check(layer.output.dim() >= 2 && layer.output.size(0) == record.logits.size(0) &&
+              layer.output.numel() > 0,
+          where, ": '", name, "' must be [", record.logits.size(0), ", ...], got ",
+          layer.output.sizes());
+    check_floats(where, name, layer.output, layer.output.dim());
+    layers.push_back(layer);
+  }
+  if (layers.empty() && record.features.defined()) {
+    LayerRecord features;
+    features.name = "features";
+    features.output = record.features;
+    layers.push_back(features);
+  }
+  return layers;
 }
 
 Record record_of(const Arrays& arrays, const std::string& where) {
@@ -70,38 +100,87 @@ Record record_of(const Arrays& arrays, const std::string& where) {
     check(record.bias.size(0) == record.classes, where, ": 'bias' must have ", record.classes,
           " entries, got ", record.bias.sizes());
   }
+  record.layers = layers_of(arrays, record, where);
   return record;
+}
+
+double temperature_of(const Arrays& arrays, const std::string& where) {
+  if (!arrays.contains("temperature")) return 1;
+  const auto tensor = tensor_of(arrays.at("temperature"));
+  check(tensor.numel() == 1, where, ": 'temperature' must be a scalar, got ", tensor.sizes());
+  const auto temperature = tensor.to(torch::kFloat64).item<double>();
+  check_temperature(where.c_str(), temperature);
+  return temperature;
+}
+
+// What the dump lacks for a measure; empty if nothing.
+std::string missing_for(const Needs& needs, const Record& record) {
+  if (needs.attention) return "attention layers";
+  if (needs.layer_inputs) return "weights and inputs of all layers";
+  if (needs.gradients) return "gradients";
+  if (needs.layers && needs.train_split) return "layers on the training split";
+  return needs.layers && record.layers.empty() ? "layers ('layer/NAME', or 'features')" : "";
+}
+
+// The samples of a record in another order, and only so many.
+Record sample_of(const Record& record, int64_t count, uint64_t seed) {
+  const auto chosen = torch::tensor(shuffled_sample(seed, count, record.logits.size(0)));
+  Record sample = record;
+  sample.logits = record.logits.index_select(0, chosen);
+  sample.labels = record.labels.index_select(0, chosen);
+  if (record.features.defined()) sample.features = record.features.index_select(0, chosen);
+  for (auto& layer : sample.layers) layer.output = layer.output.index_select(0, chosen);
+  return sample;
+}
+
+MeasureSet measures_for(const Record& record, const std::vector<std::string>& names,
+                        const Config& settings, const MeasureContext& context,
+                        const std::string& where) {
+  const bool is_asked = !names.empty();
+  MeasureSet set;
+  std::vector<std::string> sections = {"measure"};
+  for (const auto& name : measures().names()) sections.push_back("measure." + name);
+  settings.reject_unknown_sections(sections);
+  for (const auto& name : is_asked ? names : measures().names()) {
+    auto own = settings.section("measure." + name);
+    auto measure = measures().find(name).make(context, own);
+    own.reject_unknown_keys();
+    const auto missing = missing_for(measure->needs(), record);
+    check(!is_asked || missing.empty(), where, ": measure '", name, "' needs ", missing,
+          ", which the dump does not have");
+    if (missing.empty()) set.add(name, std::move(measure));
+  }
+  return set;
 }
 
 }  // namespace
 
-Readings measure_dump(const std::filesystem::path& npz, const std::vector<std::string>& names) {
+Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& request,
+                      const RunContext& context) {
   const auto where = npz.string();
-  const auto arrays =
-      read_npz(npz, {"logits", "labels", "features", "weight", "bias", "temperature"});
+  const auto arrays = read_npz(npz, is_wanted);
   const auto record = record_of(arrays, where);
-  MeasureContext context;
-  if (arrays.contains("temperature")) {
-    const auto temperature = tensor_of(arrays.at("temperature"));
-    check(temperature.numel() == 1, where, ": 'temperature' must be a scalar, got ",
-          temperature.sizes());
-    context.temperature = temperature.to(torch::kFloat64).item<double>();
-    check_temperature(where.c_str(), context.temperature);
+  auto section = request.settings.section("measure");
+  std::vector<std::string> names;
+  std::string memory = "4GiB";
+  section.read("names", names);
+  section.read("memory", memory);
+  section.reject_unknown_keys();
+  const MeasureContext known{.temperature = temperature_of(arrays, where),
+                             .memory = bytes_of(memory, "measure.memory"),
+                             .test_samples = record.logits.size(0)};
+  auto measures = measures_for(record, names, request.settings, known, where);
+  const auto bytes = measures.checked_memory(record, record.logits.size(0), known.memory);
+  context.inform("measures hold at most " + byte_text(bytes) + " of the " +
+                 byte_text(known.memory) + " they may");
+  if (const auto count = measures.needs().sample; count > 0) {
+    measures.see_sample(sample_of(record, count, named_seed(known.seed, "measure")));
   }
-
-  Readings readings;
-  for (const auto& name : names.empty() ? measures().names() : names) {
-    Settings settings("measure." + name, {});
-    auto measure = measures().find(name).make(context, settings);
-    if (measure->needs().layers || measure->needs().attention) {
-      check(names.empty(), where, ": measure '", name,
-            "' needs what happens in all layers, which a dump of logits does not have");
-      continue;
-    }
-    measure->update(record);
-    for (auto& reading : measure->compute()) readings.push_back(std::move(reading));
-  }
-  return readings;
+  do {
+    measures.update(record);
+  } while (measures.wants_another_pass());
+  if (!request.curves.empty()) add_curves(request.curves, measures.curves());
+  return measures.compute();
 }
 
 }  // namespace kelvin

@@ -1,17 +1,17 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
-#include "kelvin/core/reading.h"
+#include "kelvin/experiment/compute_api.h"
 
 namespace kelvin {
 
-// Measures what somebody else's program dumped: an npz with `logits`
-// [samples, classes] and `labels` [samples], optionally `features`, `weight`,
-// `bias` of the classifier and a scalar `temperature`.  All measures that need
-// no more than that when `names` is empty.
-Readings measure_dump(const std::filesystem::path& npz, const std::vector<std::string>& names);
+// Measures what somebody else's program dumped: an npz with `logits` [samples, classes] and
+// `labels` [samples], optionally `features`, `weight`, `bias` of the classifier, a scalar
+// `temperature`, and what layers hand on as `layer/NAME` [samples, ...], in order of their names;
+// without them the features are the only layer.  All measures that need no more than that unless
+// the request names some.
+Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& request,
+                      const RunContext& context);
 
 }  // namespace kelvin

@@ -2,11 +2,14 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <map>
 
+#include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/experiment/measure_set.h"
 #include "kelvin/math/detection_curve.h"
 #include "kelvin/representations/extract.h"
 
@@ -53,14 +56,27 @@ class Session {
   Session(Model& model, const Dataset& dataset, const RunSettings& settings,
           const RunContext& context)
       : model_(model), dataset_(dataset), settings_(settings), context_(context) {
+    auto known = settings.context();
+    known.test_samples = dataset.test.size();
     for (const auto& name : settings.measure.names) {
-      measures_.push_back(settings.make_measure(name));
-      const auto needs = measures_.back()->needs();
-      needs_.train_split |= needs.train_split;
-      needs_.layers |= needs.layers;
-      needs_.attention |= needs.attention;
-      needs_.ood |= needs.ood;
+      measures_.add(name, settings.make_measure(name, known));
     }
+  }
+
+  // Said before anything is held.
+  void count_memory(const std::vector<Dataset>& foreign) {
+    const auto& needs = measures_.needs();
+    auto samples = dataset_.test.size() + train_sample(dataset_);
+    for (const auto& each : foreign) {
+      if (needs.ood) samples += each.test.size() + train_sample(each);
+    }
+    Record example;
+    extract(model_, dataset_, dataset_,
+            {.with_layers = needs.layers, .with_attention = needs.attention, .indices = {0}},
+            [&](const Record& record) { example = record; });
+    const auto bytes = measures_.checked_memory(example, samples, settings_.measure.memory);
+    context_.inform("measures hold at most " + byte_text(bytes) + " of the " +
+                    byte_text(settings_.measure.memory) + " they may");
   }
 
   void use_detectors() {
@@ -70,7 +86,9 @@ class Session {
   }
 
   void see_trained_dataset() {
-    if (needs_.train_split || !detectors_.empty()) {
+    const auto& needs = measures_.needs();
+    if (needs.sample > 0) see_sample(needs.sample);
+    if (needs.train_split || !detectors_.empty()) {
       FitRecord fit_record;
       show(dataset_, Split::train, false, [&](const Record& record) {
         if (!detectors_.empty()) fit_record.add(record);
@@ -80,11 +98,13 @@ class Session {
     show(dataset_, Split::test, false, [&](const Record& record) {
       for (auto& each : detectors_) each.id_scores.push_back(each.detector->score(record));
     });
+    if (needs.gradients) see_gradients();
   }
 
   void see_foreign(const Dataset& foreign) {
-    if (needs_.ood && needs_.train_split) show(foreign, Split::train, true, [](const Record&) {});
-    if (!needs_.ood && detectors_.empty()) return;
+    const auto& needs = measures_.needs();
+    if (needs.ood && needs.train_split) show(foreign, Split::train, true, [](const Record&) {});
+    if (!needs.ood && detectors_.empty()) return;
     show(foreign, Split::test, true, [&](const Record& record) {
       for (auto& each : detectors_) {
         each.ood_scores[foreign.name].push_back(each.detector->score(record));
@@ -92,13 +112,20 @@ class Session {
     });
   }
 
+  // For those who need a closer look.
+  void see_test_split_again() {
+    while (measures_.wants_another_pass()) {
+      show(dataset_, Split::test, false, [](const Record&) {});
+    }
+  }
+
   Measured results() const {
     Measured measured;
-    for (size_t i = 0; i < measures_.size(); ++i) {
+    measured.readings = measures_.compute([&](size_t place, const std::string& name) {
       stop_if_asked();
-      progress("measure", static_cast<int64_t>(i), settings_.measure.names[i]);
-      for (auto& reading : measures_[i]->compute()) measured.readings.push_back(std::move(reading));
-    }
+      progress("measure", static_cast<int64_t>(place), name);
+    });
+    measured.curves = measures_.curves();
     for (const auto& each : detectors_) {
       for (const auto& [ood, scores] : each.ood_scores) {
         add_detection(measured, each, ood, torch::cat(scores));
@@ -108,22 +135,50 @@ class Session {
   }
 
  private:
+  uint64_t seed() const { return named_seed(settings_.context().seed, "measure"); }
+
+  // How many of the training split are shown.
+  int64_t train_sample(const Dataset& dataset) const {
+    if (!measures_.needs().train_split) return 0;
+    return std::min(settings_.measure.train_samples, dataset.train.size());
+  }
+
+  void see_sample(int64_t count) {
+    const auto& needs = measures_.needs();
+    extract(model_, dataset_, dataset_,
+            {.with_layers = needs.layers,
+             .with_attention = needs.attention,
+             .indices = shuffled_sample(seed(), count, dataset_.test.size())},
+            [&](const Record& record) {
+              stop_if_asked();
+              measures_.see_sample(record);
+            });
+  }
+
+  void see_gradients() {
+    check(dataset_.train.size() > 0, "dataset '", dataset_.name,
+          "' has no training images, which the gradients of the loss are taken on");
+    measures_.see_gradients(extract_gradients(
+        model_, dataset_,
+        {.indices =
+             shuffled_sample(seed(), settings_.measure.gradient_samples, dataset_.train.size()),
+         .temperature = settings_.context().temperature}));
+  }
+
   template <class Extra>
   void show(const Dataset& dataset, Split split, bool is_ood, const Extra& extra) {
-    const bool for_measures = !is_ood || needs_.ood;
+    const auto& needs = measures_.needs();
+    const bool for_measures = !is_ood || needs.ood;
     ExtractOptions options{.split = split,
                            .is_ood = is_ood,
-                           .with_layers = needs_.layers && for_measures,
-                           .with_attention = needs_.attention && for_measures};
+                           .with_layers = needs.layers && for_measures,
+                           .with_attention = needs.attention && for_measures};
     if (split == Split::train) {
-      options.indices = fixed_sample(named_seed(settings_.context().seed, "measure"),
-                                     settings_.measure.train_samples, dataset.train.size());
+      options.indices = fixed_sample(seed(), settings_.measure.train_samples, dataset.train.size());
     }
     extract(model_, dataset, dataset_, options, [&](const Record& record) {
       stop_if_asked();
-      if (for_measures) {
-        for (auto& measure : measures_) measure->update(record);
-      }
+      if (for_measures) measures_.update(record);
       extra(record);
     });
   }
@@ -180,9 +235,8 @@ class Session {
   const Dataset& dataset_;
   const RunSettings& settings_;
   const RunContext& context_;
-  std::vector<std::unique_ptr<Measure>> measures_;
+  MeasureSet measures_;
   std::vector<NamedDetector> detectors_;
-  Needs needs_;
 };
 
 }  // namespace
@@ -191,8 +245,10 @@ Measured measure_model(Model& model, const Dataset& dataset, const std::vector<D
                        const RunSettings& settings, const RunContext& context) {
   Session session(model, dataset, settings, context);
   if (!foreign.empty()) session.use_detectors();
+  session.count_memory(foreign);
   session.see_trained_dataset();
   for (const auto& each : foreign) session.see_foreign(each);
+  session.see_test_split_again();
   return session.results();
 }
 

@@ -13,6 +13,7 @@ namespace kelvin {
 
 struct Measured {
   Readings readings;
+  NamedTensors curves;
   std::vector<Scores> scores;
 };
 

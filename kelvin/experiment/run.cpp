@@ -6,6 +6,7 @@
 #include "kelvin/data/fingerprint.h"
 #include "kelvin/data/fit.h"
 #include "kelvin/experiment/checkpoints.h"
+#include "kelvin/experiment/curves_file.h"
 #include "kelvin/experiment/measure_model.h"
 #include "kelvin/experiment/prepared_model.h"
 #include "kelvin/experiment/progress_observer.h"
@@ -103,6 +104,7 @@ nlohmann::ordered_json data_md5(const Dataset& dataset) {
 
 void keep(const RunFolder& folder, const Measured& measured) {
   folder.add_readings(measured.readings);
+  add_curves(folder.path() / "curves.npz", measured.curves);
   for (const auto& scores : measured.scores) folder.write_scores(scores);
 }
 
@@ -235,32 +237,36 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   execute_in(folder, settings, data, *model, context, start);
 }
 
-Readings measure_run(const std::filesystem::path& path, const std::vector<std::string>& measures,
+Readings measure_run(const std::filesystem::path& path, const MeasureRequest& request,
                      const RunContext& context) {
   const auto folder = RunFolder::open(path);
   const auto lock = RunLock::take(path);
-  auto settings = RunSettings::from(Config::load(path / "config.toml"));
-  if (!measures.empty()) {
-    settings.measure.names = measures;
-    settings.measure.detectors.clear();
-  }
-  const auto [dataset, foreign] = load_data(settings, context);
-  const auto model = settings.build_model(shape_for(dataset));
+  auto config = Config::load(path / "config.toml");
+  config.merge(request.settings);
+  auto settings = RunSettings::from(config);
+  if (request.settings.has("measure.names")) settings.measure.detectors.clear();
+  const auto data = load_data(settings, context);
+  const auto model = settings.build_model(shape_for(data.own));
   load_weights(last_weights(path), *model);
   model->to(device_of(settings.device));
+  check_measures(settings, *model, data);
   settings.trained_temperature =
-      saved_temperature(path).value_or(last_temperature(settings.train, dataset.train.size()));
-  const auto measured = measure_model(*model, dataset, foreign, settings, context);
+      saved_temperature(path).value_or(last_temperature(settings.train, data.own.train.size()));
+  const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
   keep(folder, measured);
+  if (!request.curves.empty()) add_curves(request.curves, measured.curves);
   return measured.readings;
 }
 
-Readings measure_weights(const Config& config, const RunContext& context) {
-  const auto settings = RunSettings::from(config);
+Readings measure_weights(const MeasureRequest& request, const RunContext& context) {
+  const auto settings = RunSettings::from(request.settings);
   check(!settings.init.pretrained.empty(), "init.pretrained: must name a file of weights");
-  const auto [dataset, foreign] = load_data(settings, context);
-  const auto model = prepared_model(settings, dataset);
-  return measure_model(*model, dataset, foreign, settings, context).readings;
+  const auto data = load_data(settings, context);
+  const auto model = prepared_model(settings, data.own);
+  check_measures(settings, *model, data);
+  const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
+  if (!request.curves.empty()) add_curves(request.curves, measured.curves);
+  return measured.readings;
 }
 
 }  // namespace kelvin

@@ -17,11 +17,11 @@ void run(const Config& config, const std::filesystem::path& output,
 void resume(const std::filesystem::path& path, const nlohmann::ordered_json& metadata,
             bool is_inexact, const RunContext& context);
 
-// Measures the last weights of a run again; adds the readings to its folder and returns them.
-Readings measure_run(const std::filesystem::path& path, const std::vector<std::string>& measures,
+// Measures the last weights of a run again; adds readings and curves to its folder.
+Readings measure_run(const std::filesystem::path& path, const MeasureRequest& request,
                      const RunContext& context);
 
-// Measures the weights in the file `init.pretrained` of the config.
-Readings measure_weights(const Config& config, const RunContext& context);
+// Measures the weights in the file `init.pretrained` of the request's settings.
+Readings measure_weights(const MeasureRequest& request, const RunContext& context);
 
 }  // namespace kelvin

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/experiment/setting_checks.h"
@@ -115,6 +116,10 @@ void read_measure(const Config& config, RunSettings& run) {
   settings.read("during", run.measure.during);
   settings.read("steps_per_decade", run.measure.steps_per_decade);
   settings.read("temperature", run.measure.temperature);
+  settings.read("gradient_samples", run.measure.gradient_samples);
+  std::string memory = "4GiB";
+  settings.read("memory", memory);
+  run.measure.memory = bytes_of(memory, "measure.memory");
   for (const auto& name : run.measure.names) measures().find(name);
   for (const auto& name : run.measure.during) measures().find(name);
   for (const auto& name : run.measure.detectors) detectors().find(name);
@@ -123,6 +128,8 @@ void read_measure(const Config& config, RunSettings& run) {
   check_not_negative("measure.temperature", run.measure.temperature);
   check(run.measure.train_samples >= 2, "measure.train_samples: must be at least 2, got ",
         run.measure.train_samples);
+  check(run.measure.gradient_samples >= 1, "measure.gradient_samples: must be at least 1, got ",
+        run.measure.gradient_samples);
   check(run.measure.epoch_samples >= 2, "measure.epoch_samples: must be at least 2, got ",
         run.measure.epoch_samples);
   finish(run.resolved, settings);
@@ -266,7 +273,8 @@ std::unique_ptr<Detector> RunSettings::make_detector(const std::string& name) co
 
 MeasureContext RunSettings::context() const {
   return {.temperature = measure.temperature > 0 ? measure.temperature : trained_temperature,
-          .seed = static_cast<uint64_t>(seed)};
+          .seed = static_cast<uint64_t>(seed),
+          .memory = measure.memory};
 }
 
 }  // namespace kelvin

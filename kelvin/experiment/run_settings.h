@@ -21,8 +21,10 @@ struct MeasureSettings {
   int64_t train_samples = 4000;          // of the training split, for probes, detectors, accuracy
   int64_t epoch_samples = 1000;          // of each split, for the metrics after every epoch
   std::vector<std::string> during = {};  // measured along with the metrics
-  int64_t steps_per_decade = 0;  // metrics also at so many steps from 1 to 10, 10 to 100, ...
-  double temperature = 0;        // of the softmax that is measured; 0: as in training at its end
+  int64_t steps_per_decade = 0;    // metrics also at so many steps from 1 to 10, 10 to 100, ...
+  double temperature = 0;          // of the softmax that is measured; 0: as in training at its end
+  int64_t gradient_samples = 128;  // of the training split, for the gradients of the loss
+  int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
 };
 
 // What the network starts from.

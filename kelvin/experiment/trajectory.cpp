@@ -40,17 +40,6 @@ double value_of(const Readings& readings, const std::string& name, const std::st
   return reading->value;
 }
 
-Needs needs_of(const std::vector<std::unique_ptr<Measure>>& measures) {
-  Needs needs;
-  for (const auto& measure : measures) {
-    const auto own = measure->needs();
-    needs.layers |= own.layers;
-    needs.attention |= own.attention;
-    needs.ood |= own.ood;
-  }
-  return needs;
-}
-
 }  // namespace
 
 std::vector<int64_t> log_spaced_steps(int64_t per_decade, int64_t total) {
@@ -102,10 +91,9 @@ void Trajectory::after_epoch(const TrainState& state) {
   observe(state, static_cast<double>(state.epoch), /*is_epoch_end=*/true);
 }
 
-void Trajectory::show_foreign(Model& model,
-                              const std::vector<std::unique_ptr<Measure>>& measures) const {
+void Trajectory::show_foreign(Model& model, MeasureSet& measures) const {
   const auto seed = named_seed(static_cast<uint64_t>(settings_.seed), "epoch metrics");
-  const auto needs = needs_of(measures);
+  const auto& needs = measures.needs();
   for (const auto& dataset : foreign_) {
     extract(model, dataset, dataset_,
             {.split = Split::test,
@@ -113,11 +101,7 @@ void Trajectory::show_foreign(Model& model,
              .with_layers = needs.layers,
              .with_attention = needs.attention,
              .indices = fixed_sample(seed, settings_.measure.epoch_samples, dataset.test.size())},
-            [&](const Record& record) {
-              for (const auto& measure : measures) {
-                if (measure->needs().ood) measure->update(record);
-              }
-            });
+            [&](const Record& record) { measures.update(record); });
   }
 }
 
@@ -135,24 +119,56 @@ double Trajectory::loss_sum(const TrainState& state, const Record& record) const
       .item<double>();
 }
 
-Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first) const {
-  Observed observed;
+MeasureSet Trajectory::measures_for(const TrainState& state) const {
   const MeasureContext context{.temperature = state.temperature,
-                               .seed = static_cast<uint64_t>(settings_.seed)};
-  std::vector<std::unique_ptr<Measure>> measures;
+                               .seed = static_cast<uint64_t>(settings_.seed),
+                               .memory = settings_.measure.memory,
+                               .test_samples = static_cast<int64_t>(test_sample_.size())};
+  MeasureSet measures;
   for (const char* name : kBasicMeasures) {
-    measures.push_back(settings_.make_measure(name, context));
+    measures.add(name, settings_.make_measure(name, context));
   }
   for (const auto& name : settings_.measure.during) {
     if (std::find(kBasicMeasures.begin(), kBasicMeasures.end(), name) != kBasicMeasures.end()) {
       continue;
     }
-    measures.push_back(settings_.make_measure(name, context));
+    measures.add(name, settings_.make_measure(name, context));
   }
-  const auto needs = needs_of(measures);
+  return measures;
+}
+
+// What a few samples or the gradients say; the samples are a part of those that metrics are of.
+void Trajectory::look_closely(const TrainState& state, MeasureSet& measures,
+                              bool uses_batches) const {
+  const auto& needs = measures.needs();
+  const auto first_of = [](const std::vector<int64_t>& sample, int64_t count) {
+    const auto end = std::min(static_cast<std::ptrdiff_t>(sample.size()), count);
+    return std::vector<int64_t>(sample.begin(), sample.begin() + end);
+  };
+  if (needs.sample > 0) {
+    extract(state.model, dataset_, dataset_,
+            {.with_layers = needs.layers,
+             .with_attention = needs.attention,
+             .batch_statistics = uses_batches,
+             .indices = first_of(test_sample_, needs.sample)},
+            [&](const Record& record) { measures.see_sample(record); });
+  }
+  if (needs.gradients) {
+    measures.see_gradients(
+        extract_gradients(state.model, dataset_,
+                          {.indices = first_of(train_sample_, settings_.measure.gradient_samples),
+                           .temperature = state.temperature,
+                           .batch_statistics = uses_batches}));
+  }
+}
+
+Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first) const {
+  Observed observed;
+  auto measures = measures_for(state);
+  const auto& needs = measures.needs();
   // Batch normalisations know nothing of the data before the first step.
   const bool is_fresh = is_first && settings_.init.pretrained.empty();
-  for (const auto split : {Split::train, Split::test}) {
+  const auto show = [&](Split split) {
     auto sample = split == Split::train ? train_sample_ : test_sample_;
     const bool uses_batches = is_fresh && sample.size() > 1;
     // In their own order, the last line has the very bits of the readings.
@@ -166,14 +182,15 @@ Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first
             [&](const Record& record) {
               check_finite(state, record);
               if (split == Split::train) observed.train_loss += loss_sum(state, record);
-              for (auto& measure : measures) measure->update(record);
+              measures.update(record);
             });
-  }
+  };
+  look_closely(state, measures, is_fresh && test_sample_.size() > 1);
+  for (const auto split : {Split::train, Split::test}) show(split);
   observed.train_loss /= static_cast<double>(train_sample_.size());
   if (needs.ood) show_foreign(state.model, measures);
-  for (const auto& measure : measures) {
-    for (auto& reading : measure->compute()) observed.readings.push_back(std::move(reading));
-  }
+  while (measures.wants_another_pass()) show(Split::test);
+  observed.readings = measures.compute();
   return observed;
 }
 

@@ -5,6 +5,7 @@
 
 #include "kelvin/data/dataset.h"
 #include "kelvin/experiment/compute_api.h"
+#include "kelvin/experiment/measure_set.h"
 #include "kelvin/experiment/run_log.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/train/train.h"
@@ -44,7 +45,9 @@ class Trajectory : public TrainObserver {
   Observed measured(const TrainState& state, bool is_first) const;
   static void check_finite(const TrainState& state, const Record& record);
   double loss_sum(const TrainState& state, const Record& record) const;
-  void show_foreign(Model& model, const std::vector<std::unique_ptr<Measure>>& measures) const;
+  MeasureSet measures_for(const TrainState& state) const;
+  void look_closely(const TrainState& state, MeasureSet& measures, bool uses_batches) const;
+  void show_foreign(Model& model, MeasureSet& measures) const;
 
   const Dataset& dataset_;
   const std::vector<Dataset>& foreign_;

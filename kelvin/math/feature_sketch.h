@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace kelvin {
 
@@ -20,6 +21,9 @@ class FeatureSketch {
   // Directions are those around the mean of the sample.
   FeatureSketch anchored(const torch::Tensor& sample, int64_t anchors) const;
 
+  // With the same anchors and another size.
+  FeatureSketch enlarged(int64_t size) const;
+
   // [rows, dims] to [rows, width], in float32; as they are if the sketch is exact.
   torch::Tensor apply(const torch::Tensor& rows) const;
 
@@ -31,6 +35,9 @@ class FeatureSketch {
   bool equals(const FeatureSketch& other) const;
 
  private:
+  void draw();
+  void keep(const torch::Tensor& anchors);
+  int64_t hash_width() const { return width_ - anchors(); }
   torch::Tensor hashed(const torch::Tensor& rows) const;
 
   int64_t dims_;

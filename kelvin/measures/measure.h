@@ -17,12 +17,13 @@ namespace kelvin {
 
 // Which records a measure has to be shown.
 struct Needs {
-  bool train_split = false;  // besides the test split, which everyone gets
-  bool layers = false;       // records of all layers
-  bool attention = false;    // records of all attention layers
-  bool ood = false;          // the same splits of the foreign datasets
-  bool gradients = false;    // one batch of the training split with the gradients of its loss
-  int64_t sample = 0;        // so many samples of the test split are shown apart, to see_sample
+  bool train_split = false;   // besides the test split, which everyone gets
+  bool layers = false;        // records of all layers
+  bool layer_inputs = false;  // with their weights and inputs, not the outputs alone
+  bool attention = false;     // records of all attention layers
+  bool ood = false;           // the same splits of the foreign datasets
+  bool gradients = false;     // one batch of the training split with the gradients of its loss
+  int64_t sample = 0;         // so many samples of the test split are shown apart, to see_sample
 };
 
 // Turns a stream of records into readings.  Shown the two halves of a stream and
@@ -39,7 +40,7 @@ class Measure {
   virtual void update(const Record& record) = 0;
   // Once, if gradients are needed: the layers of this record have them.
   virtual void see_gradients(const Record& /*record*/) {}
-  // After the last update.  True asks to be shown every update again, for a closer look.
+  // After the last update.  True asks to be shown all of the test split again, for a closer look.
   virtual bool wants_another_pass() { return false; }
 
   // `other` is of the same class, was made with the same settings and has seen the same sample.
@@ -58,6 +59,7 @@ struct MeasureContext {
   double temperature = 1;  // of training
   uint64_t seed = 0;
   int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
+  int64_t test_samples = 10'000;      // about how many of the test split will be shown
 };
 
 struct MeasureEntry {

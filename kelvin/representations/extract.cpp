@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kelvin/data/batches.h"
+#include "kelvin/math/tempered_cross_entropy.h"
 #include "kelvin/model/modes.h"
 
 namespace kelvin {
@@ -49,6 +50,21 @@ std::vector<LayerRecord> layer_records(const Taps& taps) {
   return records;
 }
 
+class MeasuringMode {
+ public:
+  MeasuringMode(Model& model, bool uses_batch_statistics) {
+    if (uses_batch_statistics) {
+      batch_statistics_.emplace(model);
+    } else {
+      evaluation_.emplace(model);
+    }
+  }
+
+ private:
+  std::optional<EvaluationMode> evaluation_;
+  std::optional<BatchStatisticsMode> batch_statistics_;
+};
+
 Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
                  const ExtractOptions& options) {
   Taps taps({.layers = options.with_layers, .attention = options.with_attention});
@@ -87,13 +103,7 @@ std::vector<int64_t> equal_batches(int64_t samples, int64_t batch_size) {
 void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
              const ExtractOptions& options, const std::function<void(const Record&)>& consume) {
   torch::NoGradGuard no_grad;
-  std::optional<EvaluationMode> evaluation;
-  std::optional<BatchStatisticsMode> batch_statistics;
-  if (options.batch_statistics) {
-    batch_statistics.emplace(model);
-  } else {
-    evaluation.emplace(model);
-  }
+  const MeasuringMode mode(model, options.batch_statistics);
   const BatchMaker batches(trained_on);
   const auto& images = options.split == Split::train ? dataset.train : dataset.test;
   const auto indices = options.indices.empty() ? all_of(images) : options.indices;
@@ -104,6 +114,37 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
         batches.make(images, {indices.begin() + bounds[i], indices.begin() + bounds[i + 1]});
     consume(record_of(model, batch, dataset, options));
   }
+}
+
+Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options) {
+  torch::AutoGradMode with_gradients(true);
+  const MeasuringMode mode(model, options.batch_statistics);
+  const auto batch = BatchMaker(dataset).make(dataset.train, options.indices);
+  Taps taps({.layers = true, .attention = false});
+  const auto device = model.parameters().front().device();
+  const auto logits = model.forward(batch.images.to(device), &taps);
+  const auto temperature = torch::tensor(options.temperature, torch::kFloat64);
+  const auto loss =
+      tempered_cross_entropy(logits, batch.labels.to(device), temperature.to(device)).loss;
+  std::vector<torch::Tensor> weights;
+  for (const auto& tap : taps.layers()) weights.push_back(tap.weight);
+  const auto gradients = torch::autograd::grad({loss}, weights);
+  torch::NoGradGuard no_grad;
+  Record record{.split = Split::train,
+                .ood = "",
+                .classes = dataset.classes,
+                .logits = logits.detach().cpu(),
+                .labels = batch.labels};
+  record.layers = layer_records(taps);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    auto& layer = record.layers[i];
+    layer.gradient = gradients[i].cpu();
+    for (auto* tensor : {&layer.weight, &layer.bias, &layer.input, &layer.product, &layer.output}) {
+      if (tensor->defined()) *tensor = tensor->detach();
+    }
+  }
+  record.features = record.layers.back().input;
+  return record;
 }
 
 }  // namespace kelvin

@@ -34,4 +34,14 @@ std::vector<int64_t> equal_batches(int64_t samples, int64_t batch_size);
 void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
              const ExtractOptions& options, const std::function<void(const Record&)>& consume);
 
+struct GradientOptions {
+  std::vector<int64_t> indices;  // of the training split, one batch
+  double temperature = 1;
+  bool batch_statistics = false;  // as above
+};
+
+// One batch of the training split, with the gradients of its mean cross-entropy at the temperature
+// in the weight of every layer.  In evaluation mode and float32; leaves no gradients behind.
+Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options);
+
 }  // namespace kelvin

@@ -12,6 +12,7 @@
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
+#include "tests/support/requests.h"
 
 namespace kelvin {
 namespace {
@@ -89,7 +90,7 @@ TEST(ComputeApi, TrainsAndMeasuresARun) {
               {});
   const auto run = load_run(folder / "run");
   EXPECT_EQ(run.status, RunStatus::finished);
-  const auto again = api().measure_run(folder / "run", {"accuracy"}, {});
+  const auto again = api().measure_run(folder / "run", request_for({"accuracy"}), {});
   ASSERT_EQ(again.size(), 4U);
   EXPECT_EQ(load_run(folder / "run").readings.size(), run.readings.size());
 }
@@ -100,7 +101,7 @@ TEST(ComputeApi, MeasuresADump) {
   const std::string labels(2 * sizeof(int64_t), '\0');
   write_npz(folder / "dump.npz", {{"logits", {.dtype = "f4", .shape = {2, 2}, .bytes = logits}},
                                   {"labels", {.dtype = "i8", .shape = {2}, .bytes = labels}}});
-  const auto readings = api().measure_dump(folder / "dump.npz", {"logits_norm"}, {});
+  const auto readings = api().measure_dump(folder / "dump.npz", request_for({"logits_norm"}), {});
   ASSERT_EQ(readings.size(), 3U);
   EXPECT_EQ(readings[0].value, 0);
 }

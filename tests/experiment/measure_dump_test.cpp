@@ -12,6 +12,8 @@
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
+#include "tests/support/requests.h"
+#include "tests/support/tensors.h"
 
 namespace kelvin {
 namespace {
@@ -50,7 +52,7 @@ class MeasureDump : public testing::Test {
 
   Readings measured(const std::vector<std::string>& names = {}) const {
     write_npz(path(), arrays_);
-    return measure_dump(path(), names);
+    return measure_dump(path(), request_for(names), {});
   }
 
   // The message without the path it must open with.
@@ -127,11 +129,51 @@ TEST_F(MeasureDump, MeasuresOnlyWhatIsAskedFor) {
   EXPECT_EQ(names, (std::set<std::string>{"accuracy", "nll"}));
 }
 
+TEST_F(MeasureDump, TakesOutputsOfLayersAndFeaturesAsTheOnlyOneWithoutThem) {
+  const auto layers = [&] {
+    std::set<std::string> names;
+    for (const auto& reading : measured({"layer_spectrum"})) names.insert(reading.layer);
+    return names;
+  };
+  EXPECT_EQ(rejected({"layer_spectrum"}),
+            "measure 'layer_spectrum' needs layers ('layer/NAME', or 'features'), which the dump "
+            "does not have");
+  set("features", noise({3, 4}, 0));
+  EXPECT_EQ(layers(), std::set<std::string>{"features"});
+  set("layer/a", noise({3, 2, 2, 2}, 1));
+  set("layer/b", noise({3, 5}, 2));
+  EXPECT_EQ(layers(), (std::set<std::string>{"a", "b"}));
+  set("layer/c", noise({4, 5}, 2));
+  EXPECT_EQ(rejected(), "'layer/c' must be [3, ...], got [4, 5]");
+  auto broken = noise({3, 5}, 2);
+  broken[1][1] = NAN;
+  set("layer/c", broken);
+  EXPECT_EQ(rejected(), "'layer/c' must be finite, has a NaN or an infinity");
+}
+
+TEST_F(MeasureDump, WritesCurvesAndTakesSettingsOfMeasures) {
+  set("features", noise({3, 4}, 0));
+  write_npz(path(), arrays_);
+  auto request = request_for({"layer_spectrum"});
+  request.settings.set("measure.layer_spectrum.top", 1);
+  request.curves = folder_ / "curves.npz";
+  int64_t values = 0;
+  for (const auto& reading : measure_dump(path(), request, {})) {
+    if (reading.name == "singular_value") ++values;
+  }
+  EXPECT_EQ(values, 1);
+  EXPECT_TRUE(read_npz(request.curves).contains("spectrum/features"));
+  request.settings.set("measure.layer_spectrum.tip", 1);
+  EXPECT_TRUE(error_of([&] {
+                measure_dump(path(), request, {});
+              }).starts_with("measure.layer_spectrum.tip: "));
+}
+
 TEST_F(MeasureDump, LeavesOutWhatNeedsAllLayersUnlessAskedForIt) {
   for (const auto& reading : measured()) EXPECT_NE(reading.name, "probe_accuracy");
-  EXPECT_EQ(rejected({"linear_probe"}),
-            "measure 'linear_probe' needs what happens in all layers, which a dump of logits does "
-            "not have");
+  EXPECT_EQ(
+      rejected({"linear_probe"}),
+      "measure 'linear_probe' needs layers on the training split, which the dump does not have");
 }
 
 TEST_F(MeasureDump, ReadsWhatNumPyWrites) {
@@ -140,7 +182,7 @@ TEST_F(MeasureDump, ReadsWhatNumPyWrites) {
       "np.savez_compressed(sys.argv[1], logits=np.diag([2., 4., 4.]).astype('f4'),"
       " labels=np.array([0, 1, 0]), temperature=2.0)",
       {path()});
-  const auto readings = measure_dump(path(), {});
+  const auto readings = measure_dump(path(), {}, {});
   EXPECT_DOUBLE_EQ(value_of(readings, "accuracy"), 2.0 / 3);
   EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm_over_t"), 3);
 }
@@ -213,7 +255,7 @@ TEST_F(MeasureDump, UnknownMeasureNamesTheNearest) {
 }
 
 TEST_F(MeasureDump, RejectsAFileThatIsNotThere) {
-  const auto message = error_of([&] { measure_dump(folder_ / "none.npz", {}); });
+  const auto message = error_of([&] { measure_dump(folder_ / "none.npz", {}, {}); });
   EXPECT_NE(message.find(folder_ / "none.npz"), std::string::npos) << message;
 }
 

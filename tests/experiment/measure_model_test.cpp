@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "tests/support/errors.h"
 
 namespace kelvin {
 namespace {
@@ -77,10 +80,38 @@ TEST_F(MeasureModel, CountsTheRightAnswersOfAConstantModel) {
 TEST_F(MeasureModel, KeepsTheOrderOfTheMeasures) {
   const auto readings =
       measured({"measure.names=[\"logits_norm\", \"post_softmax_rank\", \"accuracy\"]"}).readings;
-  ASSERT_EQ(readings.size(), 8U);
-  EXPECT_EQ(readings[0].name, "logits_norm");
-  EXPECT_EQ(readings[3].name, "post_softmax_rank");
-  EXPECT_EQ(readings[4].name, "accuracy");
+  const auto place = [&](const std::string& name) {
+    return std::find_if(readings.begin(), readings.end(),
+                        [&](const auto& reading) { return reading.name == name; });
+  };
+  EXPECT_EQ(place("logits_norm"), readings.begin());
+  EXPECT_LT(place("logits_norm"), place("post_softmax_rank"));
+  EXPECT_LT(place("post_softmax_rank"), place("accuracy"));
+  EXPECT_NE(place("accuracy"), readings.end());
+}
+
+TEST_F(MeasureModel, SaysHowMuchMemoryItTakesAndTakesNoMore) {
+  std::vector<std::string> said;
+  context_.inform = [&](const std::string& text) { said.push_back(text); };
+  const auto result = measured({"measure.names=[\"layer_spectrum\"]", "measure.memory=1GiB"});
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_TRUE(said[0].starts_with("measures hold at most ")) << said[0];
+  EXPECT_TRUE(said[0].ends_with(" of the 1 GiB they may")) << said[0];
+  EXPECT_FALSE(result.curves.empty());
+  const auto message = error_of([&] {
+    measured({"measure.names=[\"layer_spectrum\"]", "measure.memory=1KiB"});
+  });
+  EXPECT_TRUE(message.starts_with("measure.memory: the measures need ")) << message;
+}
+
+TEST_F(MeasureModel, ShowsEveryLayerItsSampleAndItsGradients) {
+  const auto readings =
+      measured({"measure.names=[\"alignment\", \"gradient_rank\", \"layer_similarity\"]"}).readings;
+  for (const char* name : {"alignment", "gradient_rank", "cka"}) {
+    EXPECT_TRUE(std::any_of(readings.begin(), readings.end(), [&](const auto& reading) {
+      return reading.name == name && !reading.layer.empty();
+    })) << name;
+  }
 }
 
 TEST_F(MeasureModel, CannotTellADatasetFromItself) {

@@ -8,6 +8,7 @@
 #include "kelvin/core/files.h"
 #include "kelvin/experiment/run.h"
 #include "tests/support/errors.h"
+#include "tests/support/requests.h"
 #include "tests/support/same_run.h"
 #include "tests/support/tiny_run.h"
 
@@ -71,7 +72,7 @@ TEST(ResumedRun, ForgetsWhatWasMeasuredInBetween) {
   RunContext context;
   context.should_stop = [&] { return ++asked == 3; };
   run(tiny_config(changes), folder / "run", kNoMetadata, context);
-  EXPECT_FALSE(measure_run(folder / "run", {"accuracy"}, {}).empty());
+  EXPECT_FALSE(measure_run(folder / "run", request_for({"accuracy"}), {}).empty());
   resume(folder / "run", kNoMetadata, /*is_inexact=*/false, {});
   expect_same_run(folder / "run", folder / "straight");
 }

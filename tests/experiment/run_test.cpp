@@ -16,6 +16,7 @@
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
+#include "tests/support/requests.h"
 #include "tests/support/tiny_run.h"
 
 namespace kelvin {
@@ -189,7 +190,8 @@ TEST_F(FinishedRun, MeasuredAgainGivesTheSameReadings) {
 
 TEST_F(FinishedRun, MeasuresOnlyWhatIsAskedFor) {
   std::set<std::string> names;
-  for (const auto& each : measure_run(second(), {"accuracy"}, {})) names.insert(each.name);
+  for (const auto& each : measure_run(second(), request_for({"accuracy"}), {}))
+    names.insert(each.name);
   EXPECT_EQ(names, (std::set<std::string>{"accuracy", "nll"}));
 }
 

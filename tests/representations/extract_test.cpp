@@ -204,5 +204,33 @@ TEST_F(Extract, RecordsAttentionIfAskedTo) {
   EXPECT_TRUE(record.layers.empty());
 }
 
+TEST_F(Extract, GivesTheGradientsOfTheLossInEveryWeight) {
+  const std::vector<int64_t> indices = {4, 0, 9};
+  const auto record = extract_gradients(*model_, dataset_, {.indices = indices, .temperature = 3});
+  EXPECT_EQ(record.split, Split::train);
+  const auto batch = BatchMaker(dataset_.mean, dataset_.deviation).make(dataset_.train, indices);
+  EXPECT_TRUE(record.labels.equal(batch.labels));
+  model_->eval();
+  model_->zero_grad();
+  torch::nn::functional::cross_entropy(model_->forward(batch.images) / 3, batch.labels).backward();
+  const auto parameters = model_->named_parameters();
+  ASSERT_FALSE(record.layers.empty());
+  for (const auto& layer : record.layers) {
+    ASSERT_TRUE(layer.gradient.defined()) << layer.name;
+    const auto* parameter = parameters.find(layer.name + ".weight");
+    ASSERT_NE(parameter, nullptr) << layer.name;
+    EXPECT_TRUE(torch::allclose(layer.gradient, parameter->grad(), 1e-4, 1e-6)) << layer.name;
+    EXPECT_FALSE(layer.weight.requires_grad());
+    EXPECT_FALSE(layer.output.requires_grad());
+  }
+}
+
+TEST_F(Extract, OfGradientsLeavesNoneInTheModelAndItsModeAsItWas) {
+  model_->train();
+  extract_gradients(*model_, dataset_, {.indices = {1, 2}});
+  EXPECT_TRUE(model_->is_training());
+  for (const auto& parameter : model_->parameters()) EXPECT_FALSE(parameter.grad().defined());
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -1,0 +1,86 @@
+#include "kelvin/experiment/measure_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kelvin/core/byte_text.h"
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+
+void MeasureSet::add(const std::string& name, std::unique_ptr<Measure> measure) {
+  const auto own = measure->needs();
+  needs_.train_split |= own.train_split;
+  needs_.layers |= own.layers;
+  needs_.layer_inputs |= own.layer_inputs;
+  needs_.attention |= own.attention;
+  needs_.ood |= own.ood;
+  needs_.gradients |= own.gradients;
+  needs_.sample = std::max(needs_.sample, own.sample);
+  measures_.push_back({.name = name, .measure = std::move(measure)});
+}
+
+int64_t MeasureSet::checked_memory(const Record& example, int64_t samples, int64_t limit) const {
+  int64_t total = 0;
+  int64_t most = -1;
+  std::string largest;
+  for (const auto& [name, measure, is_watching] : measures_) {
+    const auto bytes = measure->memory(example, samples);
+    total += bytes;
+    if (bytes > most) {
+      most = bytes;
+      largest = name;
+    }
+  }
+  check(total <= limit, "measure.memory: the measures need ", byte_text(total), " for ", samples,
+        " samples, '", largest, "' alone ", byte_text(most), "; ", byte_text(limit),
+        " are allowed");
+  return total;
+}
+
+void MeasureSet::see_sample(const Record& record) {
+  for (auto& each : measures_) {
+    if (each.measure->needs().sample > 0) each.measure->see_sample(record);
+  }
+}
+
+void MeasureSet::update(const Record& record) {
+  for (auto& each : measures_) {
+    if (each.is_watching) each.measure->update(record);
+  }
+}
+
+void MeasureSet::see_gradients(const Record& record) {
+  for (auto& each : measures_) {
+    if (each.measure->needs().gradients) each.measure->see_gradients(record);
+  }
+}
+
+bool MeasureSet::wants_another_pass() {
+  bool is_wanted = false;
+  for (auto& each : measures_) {
+    each.is_watching = each.is_watching && each.measure->wants_another_pass();
+    is_wanted |= each.is_watching;
+  }
+  return is_wanted;
+}
+
+Readings MeasureSet::compute(
+    const std::function<void(size_t, const std::string&)>& before_each) const {
+  Readings readings;
+  for (size_t i = 0; i < measures_.size(); ++i) {
+    before_each(i, measures_[i].name);
+    for (auto& reading : measures_[i].measure->compute()) readings.push_back(std::move(reading));
+  }
+  return readings;
+}
+
+NamedTensors MeasureSet::curves() const {
+  NamedTensors curves;
+  for (const auto& each : measures_) {
+    for (const auto& [name, tensor] : each.measure->curves()) curves[name] = tensor;
+  }
+  return curves;
+}
+
+}  // namespace kelvin

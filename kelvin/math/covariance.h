@@ -1,0 +1,55 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace kelvin {
+
+// Mean and covariance of all the rows it was shown, in double precision.  Rows are gathered to
+// blocks, each is centred by its own mean before anything is squared, and blocks are joined by the
+// formula of Chan, Golub and LeVeque: a large mean costs no digits.
+class CovarianceAccumulator {
+ public:
+  enum class Products {
+    exact,  // rows are multiplied in double precision
+    fast,   // in single precision within a block, for what is known to a few digits anyway
+  };
+
+  explicit CovarianceAccumulator(int64_t dims, Products products = Products::exact);
+  // Copies are deep: sums grow in place.
+  CovarianceAccumulator(const CovarianceAccumulator& other);
+  CovarianceAccumulator& operator=(const CovarianceAccumulator& other);
+  ~CovarianceAccumulator() = default;
+
+  // [rows, dims] of any floating type, finite.
+  void update(const torch::Tensor& rows);
+  void merge(const CovarianceAccumulator& other);
+
+  int64_t dims() const { return mean_.size(0); }
+  int64_t rows() const { return rows_ + waiting_rows_; }
+  // Joins what is gathered so far; mean and scatter hold all rows only after it.
+  void finish_block();
+  const torch::Tensor& mean() const { return mean_; }        // [dims]
+  const torch::Tensor& scatter() const { return scatter_; }  // [dims, dims], sum of products
+
+  // Of the centred matrix [rows, dims] of all rows: descending, min(rows - 1, dims) of them, at
+  // least one row is needed.  Their squares over rows - 1 are the eigenvalues of the covariance.
+  torch::Tensor singular_values() const;
+
+  // Bytes of one that has so many dimensions.
+  static int64_t bytes_for(int64_t dims);
+
+ private:
+  void join(int64_t rows, const torch::Tensor& mean, const torch::Tensor& scatter);
+
+  Products products_;
+  int64_t rows_ = 0;  // without those that wait
+  torch::Tensor mean_;
+  torch::Tensor scatter_;
+  std::vector<torch::Tensor> waiting_;
+  int64_t waiting_rows_ = 0;
+};
+
+}  // namespace kelvin

@@ -1,0 +1,150 @@
+#include "kelvin/measures/feature_spectrum.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+// A sketch as large as the features leaves them as they are.
+int64_t sketch_size(int64_t dims, const SpectrumOptions& options) {
+  return options.protocol == SpectrumProtocol::sketch ? options.sketch : dims;
+}
+
+int64_t width_for(int64_t dims, const SpectrumOptions& options) {
+  switch (options.protocol) {
+    case SpectrumProtocol::sketch:
+      return std::min(dims, options.sketch);
+    case SpectrumProtocol::tunnel:
+      return std::min(dims, kTunnelFeatures);
+    default:
+      return dims;
+  }
+}
+
+torch::Tensor random_features(int64_t dims, int64_t count, uint64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto order = torch::randperm(dims, generator, torch::kInt64);
+  return std::get<0>(order.narrow(0, 0, count).sort());
+}
+
+}  // namespace
+
+FeatureSpectrum::FeatureSpectrum(int64_t dims, const SpectrumOptions& options, uint64_t seed)
+    : dims_(dims), seed_(seed), options_(options), sketch_(dims, sketch_size(dims, options), seed) {
+  const auto width = width_for(dims, options);
+  if (options.protocol == SpectrumProtocol::tunnel && width < dims) {
+    chosen_ = random_features(dims, width, seed);
+  }
+  // Rows are gathered as long as they are fewer than the features: the smaller side is cheaper.
+  if (is_sketched()) start_covariance();
+}
+
+void FeatureSpectrum::start_covariance() {
+  using Products = CovarianceAccumulator::Products;
+  covariance_.emplace(width(), is_sketched() ? Products::fast : Products::exact);
+  for (const auto& rows : gathered_) covariance_->update(rows);
+  gathered_.clear();
+  gathered_rows_ = 0;
+}
+
+bool FeatureSpectrum::wants_anchors() const { return is_sketched() && options_.anchors > 0; }
+
+void FeatureSpectrum::anchor_to(const torch::Tensor& sample) {
+  check(rows() == 0, "FeatureSpectrum: anchors must be there before the first row, ", rows(),
+        " rows are");
+  if (wants_anchors()) sketch_ = sketch_.anchored(sample, options_.anchors);
+}
+
+FeatureSpectrum FeatureSpectrum::enlarged(const SpectrumOptions& options) const {
+  FeatureSpectrum result(dims_, options, seed_);
+  result.sketch_ = sketch_.enlarged(sketch_size(dims_, options));
+  return result;
+}
+
+torch::Tensor FeatureSpectrum::looked_at(const torch::Tensor& rows) const {
+  return chosen_.defined() ? rows.index_select(1, chosen_) : sketch_.apply(rows);
+}
+
+void FeatureSpectrum::update(const torch::Tensor& rows) {
+  check(rows.dim() == 2 && rows.size(1) == dims_, "FeatureSpectrum: rows must be [rows, ", dims_,
+        "], got ", rows.sizes());
+  const auto seen = looked_at(rows);
+  if (covariance_) {
+    covariance_->update(seen);
+    return;
+  }
+  check(torch::isfinite(seen).all().item<bool>(),
+        "FeatureSpectrum: rows must be finite, got a NaN or an infinity");
+  gathered_.push_back(seen.is_same(rows) ? seen.clone() : seen);
+  gathered_rows_ += rows.size(0);
+  if (gathered_rows_ >= width()) start_covariance();
+}
+
+void FeatureSpectrum::merge(const FeatureSpectrum& other) {
+  check(dims_ == other.dims_ && sketch_.equals(other.sketch_),
+        "FeatureSpectrum: only what was projected alike can be merged; show both the same sample");
+  for (const auto& rows : other.gathered_) {
+    gathered_.push_back(rows);
+    gathered_rows_ += rows.size(0);
+  }
+  const bool has_covariance = covariance_ || other.covariance_ || gathered_rows_ >= width();
+  if (!has_covariance) return;
+  if (!covariance_) {
+    start_covariance();
+  } else {
+    for (const auto& rows : gathered_) covariance_->update(rows);
+    gathered_.clear();
+    gathered_rows_ = 0;
+  }
+  if (other.covariance_) covariance_->merge(*other.covariance_);
+}
+
+// From the products of samples, a block of features at a time.
+torch::Tensor FeatureSpectrum::values_of_gathered() const {
+  constexpr int64_t kBlock = 4096;
+  const auto rows = torch::cat(gathered_);
+  auto products = torch::zeros({rows.size(0), rows.size(0)}, torch::kFloat64);
+  for (const auto& block : rows.split(kBlock, 1)) {
+    const auto doubles = block.to(torch::kFloat64);
+    const auto centred = doubles - doubles.mean(0);
+    products.addmm_(centred, centred.t());
+  }
+  const auto squares = torch::linalg_eigvalsh(products).flip(0).clamp_min(0);
+  return squares.slice(0, 0, std::max<int64_t>(1, rows.size(0) - 1)).sqrt();
+}
+
+torch::Tensor FeatureSpectrum::singular_values() const {
+  check(rows() > 0, "FeatureSpectrum: no rows were shown");
+  return covariance_ ? covariance_->singular_values() : values_of_gathered();
+}
+
+std::vector<torch::Tensor> FeatureSpectrum::state() const {
+  if (!covariance_) return {torch::cat(gathered_)};
+  auto whole = *covariance_;
+  whole.finish_block();
+  return {torch::tensor(whole.rows()), whole.mean(), whole.scatter()};
+}
+
+int64_t FeatureSpectrum::rows() const {
+  return gathered_rows_ + (covariance_ ? covariance_->rows() : 0);
+}
+
+int64_t FeatureSpectrum::width() const { return width_for(dims_, options_); }
+
+int64_t FeatureSpectrum::bytes_for(int64_t dims, int64_t samples, const SpectrumOptions& options) {
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
+  const auto width = width_for(dims, options);
+  const bool is_sketched = options.protocol == SpectrumProtocol::sketch && width < dims;
+  if (!is_sketched && samples < width) {
+    return samples * width * kFloat + samples * samples * kDouble;
+  }
+  const auto map = is_sketched ? dims * (options.anchors + 1) * kFloat : 0;
+  return CovarianceAccumulator::bytes_for(width) + map;
+}
+
+}  // namespace kelvin

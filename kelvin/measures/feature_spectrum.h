@@ -1,0 +1,76 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kelvin/math/covariance.h"
+#include "kelvin/math/feature_sketch.h"
+
+namespace kelvin {
+
+enum class SpectrumProtocol {
+  sketch,  // all features by a random projection, if they are many
+  tunnel,  // at most 8000 of the features, chosen at random: as The Tunnel Effect has it
+  exact,   // all features, whatever it takes
+};
+
+struct SpectrumOptions {
+  SpectrumProtocol protocol = SpectrumProtocol::sketch;
+  int64_t sketch = 2048;  // numbers that a sample's features are projected to, if they are more
+  int64_t anchors = 256;  // of them, directions of a sample's largest variance kept as they are
+};
+
+constexpr int64_t kTunnelFeatures = 8000;
+
+// The spectrum of one layer's features over a stream of samples.
+class FeatureSpectrum {
+ public:
+  FeatureSpectrum(int64_t dims, const SpectrumOptions& options, uint64_t seed);
+
+  // Whether anchor_to would make it more accurate.
+  bool wants_anchors() const;
+  // Before the first update: a few samples, [rows, dims].
+  void anchor_to(const torch::Tensor& sample);
+  // One without rows, with a sketch of another size and the same anchors, or without a sketch.
+  FeatureSpectrum enlarged(const SpectrumOptions& options) const;
+
+  // [rows, dims]
+  void update(const torch::Tensor& rows);
+  // `other` was made and anchored alike.
+  void merge(const FeatureSpectrum& other);
+
+  // Of the centred matrix [samples, features]: descending.
+  torch::Tensor singular_values() const;
+  // Deep copies of all that was accumulated.
+  std::vector<torch::Tensor> state() const;
+
+  int64_t rows() const;
+  int64_t dims() const { return dims_; }
+  // Of what the spectrum is computed: all features, those chosen, or their projections.
+  int64_t width() const;
+  bool is_sketched() const { return !sketch_.is_exact(); }
+  int64_t anchors() const { return sketch_.anchors(); }
+  const SpectrumOptions& options() const { return options_; }
+
+  // What one holds at most after so many samples.
+  static int64_t bytes_for(int64_t dims, int64_t samples, const SpectrumOptions& options);
+
+ private:
+  torch::Tensor looked_at(const torch::Tensor& rows) const;
+  void start_covariance();
+  torch::Tensor values_of_gathered() const;
+
+  int64_t dims_;
+  uint64_t seed_;
+  SpectrumOptions options_;
+  FeatureSketch sketch_;
+  torch::Tensor chosen_;                             // indices of features; undefined: all
+  std::optional<CovarianceAccumulator> covariance_;  // not while fewer rows than features are exact
+  std::vector<torch::Tensor> gathered_;              // until then
+  int64_t gathered_rows_ = 0;
+};
+
+}  // namespace kelvin

@@ -1,0 +1,113 @@
+#include "kelvin/math/feature_sketch.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "tests/support/errors.h"
+#include "tests/support/tensors.h"
+
+namespace kelvin {
+namespace {
+
+// Rows in `rank` random directions of falling weight, beside a little of all.
+torch::Tensor low_rank_rows(int64_t rows, int64_t dims, int64_t rank, uint64_t seed) {
+  const auto weights = torch::logspace(0, -2, rank, 10, torch::kFloat64);
+  return (noise({rows, rank}, seed) * weights).matmul(noise({rank, dims}, 99)) / std::sqrt(dims);
+}
+
+TEST(FeatureSketch, LeavesShortRowsAsTheyAre) {
+  const FeatureSketch sketch(5, 8, 0);
+  EXPECT_TRUE(sketch.is_exact());
+  EXPECT_EQ(sketch.width(), 5);
+  const auto rows = noise({3, 5}, 0);
+  EXPECT_TRUE(sketch.apply(rows).is_same(rows));
+  EXPECT_TRUE(sketch.anchored(rows, 2).is_exact());
+}
+
+TEST(FeatureSketch, IsLinear) {
+  const FeatureSketch sketch(1000, 64, 3);
+  const auto a = noise({4, 1000}, 1);
+  const auto b = noise({4, 1000}, 2);
+  expect_close(sketch.apply(2 * a - b), 2 * sketch.apply(a) - sketch.apply(b), 1e-4);
+}
+
+TEST(FeatureSketch, IsTheSameForTheSameSeedOnly) {
+  const auto rows = noise({2, 1000}, 1);
+  EXPECT_TRUE(FeatureSketch(1000, 64, 3).apply(rows).equal(FeatureSketch(1000, 64, 3).apply(rows)));
+  EXPECT_FALSE(
+      FeatureSketch(1000, 64, 3).apply(rows).equal(FeatureSketch(1000, 64, 4).apply(rows)));
+  EXPECT_TRUE(FeatureSketch(1000, 64, 3).equals(FeatureSketch(1000, 64, 3)));
+  EXPECT_FALSE(FeatureSketch(1000, 64, 3).equals(FeatureSketch(1000, 64, 4)));
+}
+
+TEST(FeatureSketch, KeepsSquaredLengthsOnAverageWithTheErrorItStates) {
+  constexpr int64_t kSketches = 400;
+  constexpr int64_t kWidth = 50;
+  const auto row = noise({1, 700}, 5);
+  const double length = row.square().sum().item<double>();
+  double sum = 0;
+  double squares = 0;
+  for (uint64_t seed = 0; seed < kSketches; ++seed) {
+    const double ratio =
+        FeatureSketch(700, kWidth, seed).apply(row).square().sum().item<double>() / length;
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const double mean = sum / kSketches;
+  const double deviation = std::sqrt(squares / kSketches - mean * mean);
+  const double expected = std::sqrt(2.0 / kWidth);
+  EXPECT_NEAR(mean, 1, 4 * expected / std::sqrt(kSketches));
+  EXPECT_NEAR(deviation / expected, 1, 0.2);
+}
+
+TEST(FeatureSketch, KeepsAnchoredDirectionsExactly) {
+  const auto rows = low_rank_rows(200, 3000, 10, 1);
+  const auto sketch = FeatureSketch(3000, 100, 7).anchored(rows, 20);
+  EXPECT_EQ(sketch.anchors(), 10);  // there is nothing in other directions
+  EXPECT_EQ(sketch.width(), 100);
+  const auto seen = sketch.apply(rows - rows.mean(0)).to(torch::kFloat64);
+  const auto expected = torch::linalg_svdvals(rows - rows.mean(0)).narrow(0, 0, 10);
+  const auto actual = torch::linalg_svdvals(seen).narrow(0, 0, 10);
+  EXPECT_LT((actual / expected - 1).abs().max().item<double>(), 1e-4);
+  // Without anchors the same size is off by percents: the test can fail.
+  const auto plain = torch::linalg_svdvals(
+      FeatureSketch(3000, 100, 7).apply(rows - rows.mean(0)).to(torch::kFloat64));
+  EXPECT_GT((plain.narrow(0, 0, 10) / expected - 1).abs().max().item<double>(), 1e-2);
+}
+
+TEST(FeatureSketch, EnlargedHasTheSameAnchors) {
+  const auto rows = low_rank_rows(50, 3000, 10, 1);
+  const auto small = FeatureSketch(3000, 100, 7).anchored(rows, 5);
+  const auto large = small.enlarged(400);
+  EXPECT_EQ(large.width(), 400);
+  EXPECT_EQ(large.anchors(), 5);
+  expect_close(large.apply(rows).narrow(1, 0, 5), small.apply(rows).narrow(1, 0, 5), 1e-6);
+  EXPECT_TRUE(small.enlarged(4000).is_exact());
+  EXPECT_FALSE(small.equals(large));
+}
+
+TEST(FeatureSketch, OfASampleThatDoesNotVaryHasNoAnchors) {
+  const FeatureSketch sketch(3000, 100, 7);
+  const auto anchored = sketch.anchored(torch::ones({20, 3000}), 5);
+  EXPECT_EQ(anchored.anchors(), 0);
+  EXPECT_TRUE(anchored.equals(sketch));
+}
+
+TEST(FeatureSketch, RejectsRowsOfAnotherLength) {
+  const FeatureSketch sketch(1000, 64, 3);
+  EXPECT_EQ(error_of([&] {
+              sketch.apply(torch::zeros({2, 999}));
+            }),
+            "FeatureSketch: rows must be [rows, 1000], got [2, 999]");
+  EXPECT_EQ(error_of([&] {
+              sketch.anchored(torch::zeros({2, 999}), 1);
+            }),
+            "FeatureSketch: the sample must be [rows, 1000], got [2, 999]");
+  EXPECT_EQ(error_of([] { FeatureSketch(0, 64, 3); }),
+            "FeatureSketch: dims and size must be above 0, got 0 and 64");
+}
+
+}  // namespace
+}  // namespace kelvin

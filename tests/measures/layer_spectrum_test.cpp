@@ -1,0 +1,232 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/support/errors.h"
+#include "tests/support/measured.h"
+#include "tests/support/oracle.h"
+#include "tests/support/tensors.h"
+
+namespace kelvin {
+namespace {
+
+Record layers_record(const std::vector<std::pair<std::string, torch::Tensor>>& outputs) {
+  const auto samples = outputs.front().second.size(0);
+  auto record = record_of(torch::zeros({samples, 3}), torch::zeros({samples}, torch::kInt64));
+  for (const auto& [name, output] : outputs) {
+    LayerRecord layer;
+    layer.name = name;
+    layer.output = output;
+    record.layers.push_back(layer);
+  }
+  return record;
+}
+
+Readings of_layer(const Readings& readings, const std::string& layer) {
+  Readings found;
+  for (const auto& reading : readings) {
+    if (reading.layer == layer) found.push_back(reading);
+  }
+  return found;
+}
+
+double value_of(const Readings& readings, const std::string& layer, const std::string& name,
+                const Definition& definition = Definition::object()) {
+  return reading_of(of_layer(readings, layer), name, definition).value;
+}
+
+// 50 directions of falling weight in so many features.
+torch::Tensor falling_rows(int64_t samples, int64_t features) {
+  const auto weights = torch::logspace(0, -3, 50, 10, torch::kFloat64);
+  return (noise({samples, 50}, 1) * weights).matmul(noise({50, features}, 2)).to(torch::kFloat32);
+}
+
+TEST(LayerSpectrum, OfKnownVariancesHasKnownRanks) {
+  // Centred columns with variances 1, 1e-2, 1e-4 and 0.
+  const auto signs = torch::tensor({{1.0, 1.0, 1.0, 0.0},
+                                    {1.0, -1.0, -1.0, 0.0},
+                                    {-1.0, 1.0, -1.0, 0.0},
+                                    {-1.0, -1.0, 1.0, 0.0}},
+                                   torch::kFloat64);
+  const auto rows = signs * doubles({1, 0.1, 0.01, 1}) + doubles({5, -7, 9, 11});
+  const auto readings = measured("layer_spectrum", {layers_record({{"a", rows}})});
+  EXPECT_EQ(value_of(readings, "a", "covariance_rank", {{"gamma", 1e-3}}), 2);
+  EXPECT_EQ(value_of(readings, "a", "covariance_rank", {{"gamma", 1e-2}}), 1);
+  EXPECT_EQ(value_of(readings, "a", "numerical_rank"), 3);
+  EXPECT_NEAR(value_of(readings, "a", "stable_rank"), 1.0101, 1e-9);
+  EXPECT_EQ(reading_of(readings, "covariance_rank", {{"gamma", 1e-3}}).definition["upper_bound"],
+            3);
+  const auto values = readings_of(readings, "singular_value");
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_NEAR(values[0].value, 2, 1e-12);
+  EXPECT_NEAR(values[2].value, 0.02, 1e-12);
+}
+
+TEST(LayerSpectrum, IsThatOfNumPyForMapsTokensAndVectors) {
+  const auto maps = noise({60, 3, 4, 5}, 1).to(torch::kFloat32);
+  const auto tokens = noise({60, 6, 4}, 2).to(torch::kFloat32);
+  const auto vectors = noise({60, 7}, 3).to(torch::kFloat32);
+  const auto record = layers_record({{"maps", maps}, {"tokens", tokens}, {"vectors", vectors}});
+  const auto readings = measured("layer_spectrum", {record});
+  const auto expected = oracle(R"(
+for name in ("maps", "tokens", "vectors"):
+    rows = x[name].reshape(len(x[name]), -1).astype("f8")
+    values = np.linalg.svd(rows - rows.mean(0), compute_uv=False)
+    eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(rows.T)))[::-1]
+    share = values / values.sum()
+    share = share[share > 0]
+    smoothed = values / values.sum() + 1e-7
+    out[name] = np.array([
+        (eigenvalues > 1e-2 * eigenvalues[0]).sum(), (values > 1e-3 * values[0]).sum(),
+        np.exp(-(share * np.log(share)).sum()),
+        np.exp(-(smoothed * np.log(smoothed)).sum()),
+        (values**2).sum() / values[0]**2, eigenvalues.sum()**2 / (eigenvalues**2).sum(),
+        values[0], values[4]])
+)",
+                               {{"maps", maps}, {"tokens", tokens}, {"vectors", vectors}});
+  for (const auto& [layer, wanted] : expected) {
+    const auto own = of_layer(readings, layer);
+    EXPECT_EQ(value_of(readings, layer, "covariance_rank", {{"gamma", 1e-2}}),
+              wanted[0].item<double>());
+    EXPECT_EQ(value_of(readings, layer, "numerical_rank"), wanted[1].item<double>());
+    int64_t i = 2;
+    for (const char* name : {"effective_rank", "rankme", "stable_rank", "participation_ratio"}) {
+      const double value = wanted[i++].item<double>();
+      // RankMe's constant is added to as many values as there are: NumPy has those that are zero.
+      const double tolerance = name == std::string("rankme") ? 1e-4 : 1e-6;
+      EXPECT_NEAR(value_of(readings, layer, name), value, tolerance * value) << layer << name;
+    }
+    const auto values = readings_of(own, "singular_value");
+    EXPECT_NEAR(values[0].value / wanted[6].item<double>(), 1, 1e-6);
+    EXPECT_NEAR(values[4].value / wanted[7].item<double>(), 1, 1e-6);
+  }
+}
+
+TEST(LayerSpectrum, DoesNotDependOnRotationScaleOrOrder) {
+  const auto rows = falling_rows(80, 60).to(torch::kFloat64);
+  const auto rotation = std::get<0>(torch::linalg_qr(noise({60, 60}, 9)));
+  const auto readings =
+      measured("layer_spectrum", {layers_record({{"plain", rows},
+                                                 {"rotated", rows.matmul(rotation)},
+                                                 {"scaled", rows * 1e-5},
+                                                 {"shuffled", rows.flip(0)}})});
+  for (const char* name : {"effective_rank", "stable_rank", "participation_ratio"}) {
+    const double plain = value_of(readings, "plain", name);
+    for (const char* layer : {"rotated", "scaled", "shuffled"}) {
+      EXPECT_NEAR(value_of(readings, layer, name), plain, 1e-6 * plain);
+    }
+  }
+}
+
+TEST(LayerSpectrum, OfAWideLayerIsSketchedAndSaysHowFarItCanBeOff) {
+  const auto rows = falling_rows(600, 6000);
+  const auto record = layers_record({{"wide", rows}});
+  const auto readings = measured("layer_spectrum", {record}, {{"sketch", 512}, {"anchors", 64}});
+  const auto exact = measured("layer_spectrum", {record}, {{"protocol", "exact"}});
+  const auto rank = reading_of(readings, "covariance_rank", {{"gamma", 1e-3}});
+  const double wanted = value_of(exact, "wide", "covariance_rank", {{"gamma", 1e-3}});
+  EXPECT_EQ(rank.definition["sketch"], 512);
+  EXPECT_EQ(rank.definition["anchors"], 49);  // the last direction is below rounding
+  EXPECT_EQ(rank.definition["is_lower_bound"], false);
+  EXPECT_EQ(rank.definition["upper_bound"], 599);
+  const auto bounds = rank.definition["rank_bounds"];
+  EXPECT_LE(bounds[0].get<double>(), wanted);
+  EXPECT_GE(bounds[1].get<double>(), wanted);
+  EXPECT_EQ(rank.value, wanted);
+  EXPECT_FALSE(reading_of(exact, "numerical_rank").definition.contains("sketch"));
+}
+
+TEST(LayerSpectrum, OfARankThatFillsTheSketchIsALowerBoundUnlessItIsEnlarged) {
+  const auto record = layers_record({{"full", noise({300, 1000}, 1).to(torch::kFloat32)}});
+  const Values small = {{"sketch", 64}, {"anchors", 8}};
+  const auto rank =
+      reading_of(measured("layer_spectrum", {record}, small), "covariance_rank", {{"gamma", 1e-3}});
+  EXPECT_EQ(rank.value, 64);
+  EXPECT_EQ(rank.definition["is_lower_bound"], true);
+  EXPECT_EQ(rank.definition["rank_bounds"][1], 299);
+  auto enlarging = small;
+  enlarging["enlarge"] = true;
+  const auto exact = reading_of(measured("layer_spectrum", {record}, enlarging), "covariance_rank",
+                                {{"gamma", 1e-3}});
+  EXPECT_EQ(exact.value, 299);
+  EXPECT_FALSE(exact.definition.contains("sketch"));
+}
+
+TEST(LayerSpectrum, TakesMorePassesWhenTheMemoryIsShort) {
+  const auto record = layers_record(
+      {{"a", noise({50, 900}, 1)}, {"b", noise({50, 900}, 2)}, {"c", noise({50, 900}, 3)}});
+  const Values exact = {{"protocol", "exact"}};
+  const MeasureContext roomy{.test_samples = 50};
+  const auto expected = measured("layer_spectrum", {record}, exact, roomy);
+  const MeasureContext short_of{.memory = 400'000, .test_samples = 50};
+  const auto measure = make_measure("layer_spectrum", exact, short_of);
+  int64_t passes = 0;
+  do {
+    measure->update(record);
+    ++passes;
+  } while (measure->wants_another_pass());
+  EXPECT_EQ(passes, 3);
+  expect_same(measure->compute(), expected);
+  EXPECT_LE(measure->memory(record, 50), 400'000);
+  const MeasureContext too_little{.memory = 100'000, .test_samples = 50};
+  EXPECT_EQ(error_of([&] { make_measure("layer_spectrum", exact, too_little)->update(record); }),
+            "layer_spectrum: layer 'a' with 900 features needs 195 KiB for protocol exact, "
+            "measure.memory allows 97.7 KiB");
+}
+
+TEST(LayerSpectrum, OfALayerOfZerosHasRankZero) {
+  const auto readings =
+      measured("layer_spectrum", {layers_record({{"dead", torch::zeros({10, 4})}})});
+  EXPECT_EQ(value_of(readings, "dead", "covariance_rank", {{"gamma", 1e-3}}), 0);
+  EXPECT_EQ(value_of(readings, "dead", "numerical_rank"), 0);
+  EXPECT_TRUE(readings_of(readings, "effective_rank").empty());
+}
+
+TEST(LayerSpectrum, HasWholeSpectraAmongItsCurves) {
+  const auto measure = make_measure("layer_spectrum", {{"top", 2}});
+  const auto rows = noise({40, 6}, 1);
+  show(*measure, {layers_record({{"a", rows}})});
+  const auto curves = measure->curves();
+  expect_close(curves.at("spectrum/a"), torch::linalg_svdvals(rows - rows.mean(0)), 1e-9);
+  EXPECT_EQ(curves.at("rank_curve/a").size(0), curves.at("rank_curve_gamma").size(0));
+  EXPECT_EQ(curves.at("rank_curve/a")[0].item<double>(), 6);
+  EXPECT_EQ(readings_of(measure->compute(), "singular_value").size(), 2U);
+}
+
+TEST(LayerSpectrum, RejectsWhatHasNoSpectrum) {
+  auto broken = torch::ones({4, 3});
+  broken[2][1] = NAN;
+  EXPECT_EQ(error_of([&] {
+              measured("layer_spectrum", {layers_record({{"a", broken}})});
+            }),
+            "layer_spectrum: layer 'a' must be finite, has a NaN or an infinity");
+  auto bare = layers_record({{"a", torch::ones({4, 3})}});
+  bare.layers.clear();
+  EXPECT_EQ(error_of([&] { measured("layer_spectrum", {bare}); }),
+            "layer_spectrum: the record must have layers, has none");
+  const auto first = layers_record({{"a", torch::ones({4, 3})}});
+  const auto second = layers_record({{"a", torch::ones({4, 5})}});
+  EXPECT_EQ(error_of([&] {
+              measured("layer_spectrum", {first, second});
+            }),
+            "layer_spectrum: layer 'a' must have 3 features, has 5");
+}
+
+TEST(LayerSpectrum, RejectsSettingsThatMakeNoSense) {
+  const auto message = [](const Values& values) {
+    return error_of([&] { make_measure("layer_spectrum", values); });
+  };
+  EXPECT_EQ(message({{"gamma", 2.0}}), "measure.layer_spectrum.gamma: must be in (0, 1), got 2");
+  EXPECT_EQ(message({{"protocol", "tunel"}}),
+            "measure.layer_spectrum.protocol: must be sketch, tunnel or exact, got 'tunel'");
+  EXPECT_EQ(message({{"sketch", 1}}), "measure.layer_spectrum.sketch: must be at least 2, got 1");
+  EXPECT_EQ(message({{"sketch", 10}, {"anchors", 10}}),
+            "measure.layer_spectrum.anchors: must be from 0 to below sketch, 10, got 10");
+  EXPECT_EQ(message({{"top", -1}}), "measure.layer_spectrum.top: must not be below 0, got -1");
+}
+
+}  // namespace
+}  // namespace kelvin
