@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "kelvin/core/text.h"
+#include "kelvin/report/definition_text.h"
 #include "kelvin/report/layer_table.h"
 #include "kelvin/report/reading_places.h"
-#include "kelvin/report/run_figures.h"
 
 namespace kelvin {
 namespace {

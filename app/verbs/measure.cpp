@@ -52,6 +52,7 @@ class MeasureVerb : public Verb {
     check(fs::exists(input_), input_, ": no such run or file");
     const bool is_folder = fs::is_directory(input_);
     check(!is_folder || is_run(input_), input_, ": is not a run folder (no config.toml)");
+    check_output();
     const auto data_folder = data_folder_.folder();
     const auto config = checked_config(data_folder);
 
@@ -79,6 +80,16 @@ class MeasureVerb : public Verb {
   }
 
  private:
+  // Before an hour of measuring, not after it.
+  void check_output() const {
+    if (curves_.empty()) return;
+    const auto folder = fs::absolute(curves_).parent_path();
+    check(curves_.ends_with(".npz"), "--output: must end in .npz, got '", curves_, "'");
+    check(fs::is_directory(folder), "--output: there is no folder ", folder.string());
+    check(!fs::exists(curves_) || !fs::equivalent(curves_, input_), "--output: is ", input_,
+          " itself");
+  }
+
   bool is_weights() const { return !fs::is_directory(input_) && !input_.ends_with(".npz"); }
 
   // What to measure on; runs and dumps know that themselves.

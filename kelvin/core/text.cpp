@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 namespace kelvin {
 namespace {
@@ -69,6 +70,34 @@ std::string short_duration(double seconds) {
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+bool comes_before(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  // Without leading zeros: the longer number is the larger one.
+  const auto number_at = [&](std::string_view text, size_t at) {
+    while (at + 1 < text.size() && text[at] == '0' && is_digit(text[at + 1])) ++at;
+    const auto begin = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return std::pair(text.substr(begin, at - begin), at);
+  };
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const auto [first, after_first] = number_at(a, i);
+      const auto [second, after_second] = number_at(b, j);
+      if (first.size() != second.size()) return first.size() < second.size();
+      if (first != second) return first < second;
+      i = after_first;
+      j = after_second;
+      continue;
+    }
+    if (a[i] != b[j]) return a[i] < b[j];
+    ++i;
+    ++j;
+  }
+  return i == a.size() && j < b.size();
 }
 
 }  // namespace kelvin

@@ -10,6 +10,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 std::vector<std::string> split(std::string_view text, char separator);
 
+// Whether `a` comes before `b` for people: numbers in them count as numbers, layer2 before layer10.
+bool comes_before(std::string_view a, std::string_view b);
+
 // The candidate with the smallest edit distance to `name`; empty when none is
 // closer than half of the name, because a far-fetched guess helps nobody.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);

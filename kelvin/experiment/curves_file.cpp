@@ -12,4 +12,10 @@ void add_curves(const std::filesystem::path& npz, const NamedTensors& curves) {
   write_npz(npz, arrays);
 }
 
+void write_curves(const std::filesystem::path& npz, const NamedTensors& curves) {
+  Arrays arrays;
+  for (const auto& [name, tensor] : curves) arrays[name] = array_of(tensor);
+  write_npz(npz, arrays);
+}
+
 }  // namespace kelvin

@@ -2,12 +2,14 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <set>
 
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/core/text.h"
 #include "kelvin/data/batches.h"
 #include "kelvin/experiment/curves_file.h"
 #include "kelvin/experiment/measure_set.h"
@@ -54,6 +56,8 @@ std::vector<LayerRecord> layers_of(const Arrays& arrays, const Record& record,
     check_floats(where, name, layer.output, layer.output.dim());
     layers.push_back(layer);
   }
+  std::sort(layers.begin(), layers.end(),
+            [](const auto& a, const auto& b) { return comes_before(a.name, b.name); });
   if (layers.empty() && record.features.defined()) {
     LayerRecord features;
     features.name = "features";
@@ -179,7 +183,7 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
   do {
     measures.update(record);
   } while (measures.wants_another_pass());
-  if (!request.curves.empty()) add_curves(request.curves, measures.curves());
+  if (!request.curves.empty()) write_curves(request.curves, measures.curves());
   return measures.compute();
 }
 

@@ -162,7 +162,7 @@ class Session {
         model_, dataset_,
         {.indices =
              shuffled_sample(seed(), settings_.measure.gradient_samples, dataset_.train.size()),
-         .temperature = settings_.context().temperature}));
+         .loss = settings_.loss_at(settings_.context().temperature)}));
   }
 
   template <class Extra>

@@ -78,7 +78,10 @@ Readings MeasureSet::compute(
 NamedTensors MeasureSet::curves() const {
   NamedTensors curves;
   for (const auto& each : measures_) {
-    for (const auto& [name, tensor] : each.measure->curves()) curves[name] = tensor;
+    for (const auto& [name, tensor] : each.measure->curves()) {
+      check(curves.emplace(name, tensor).second, "measure '", each.name, "': curve '", name,
+            "' is another measure's already");
+    }
   }
   return curves;
 }

@@ -254,7 +254,7 @@ Readings measure_run(const std::filesystem::path& path, const MeasureRequest& re
       saved_temperature(path).value_or(last_temperature(settings.train, data.own.train.size()));
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
   keep(folder, measured);
-  if (!request.curves.empty()) add_curves(request.curves, measured.curves);
+  if (!request.curves.empty()) write_curves(request.curves, measured.curves);
   return measured.readings;
 }
 
@@ -265,7 +265,7 @@ Readings measure_weights(const MeasureRequest& request, const RunContext& contex
   const auto model = prepared_model(settings, data.own);
   check_measures(settings, *model, data);
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
-  if (!request.curves.empty()) add_curves(request.curves, measured.curves);
+  if (!request.curves.empty()) write_curves(request.curves, measured.curves);
   return measured.readings;
 }
 

@@ -1,9 +1,11 @@
 #include "kelvin/experiment/run_log.h"
 
 #include <array>
+#include <set>
 
 #include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
+#include "kelvin/runs/readings_file.h"
 #include "kelvin/runs/tensorboard_file.h"
 
 namespace kelvin {
@@ -59,12 +61,16 @@ void RunLog::add_trajectory(int64_t step, double epoch, const Readings& readings
   Json line = {{"step", step}, {"epoch", epoch}};
   auto& spectrum = line["logits_singular_values"] = Json::array();
   auto& others = line["readings"] = Json::array();
+  std::set<std::string> seen;
   for (const auto& reading : readings) {
     if (reading.name == "singular_value" && reading.layer.empty()) {
       spectrum.push_back(reading.value);
-    } else {
-      others.push_back(fields_of(reading));
+      continue;
     }
+    // The first of a name is by the default definition; lines have no room for others.
+    auto place = reading;
+    place.definition = Definition::object();
+    if (seen.insert(identity_of(place)).second) others.push_back(fields_of(reading));
   }
   append_line(folder_.path() / kTrajectory, line.dump());
 }

@@ -104,6 +104,7 @@ void read_training(const Config& config, RunSettings& run) {
   run.train.augmentation = augmentation;
   run.checkpoints = read_checkpoints(settings);
   run.trained_temperature = end_of(run.train);
+  settings.read("loss", run.loss_name);
   finish(run.resolved, settings);
 }
 
@@ -273,8 +274,17 @@ std::unique_ptr<Detector> RunSettings::make_detector(const std::string& name) co
 
 MeasureContext RunSettings::context() const {
   return {.temperature = measure.temperature > 0 ? measure.temperature : trained_temperature,
+          .loss = loss_name,
           .seed = static_cast<uint64_t>(seed),
           .memory = measure.memory};
+}
+
+std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)> RunSettings::loss_at(
+    double temperature) const {
+  return [loss = train.loss, temperature](const auto& logits, const auto& labels) {
+    const auto divisor = torch::tensor(temperature, logits.options().dtype(torch::kFloat64));
+    return loss(logits, labels, divisor).loss;
+  };
 }
 
 }  // namespace kelvin

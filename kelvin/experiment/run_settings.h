@@ -59,6 +59,7 @@ struct RunSettings {
   TrainOptions train;
   CheckpointSettings checkpoints;
   double trained_temperature = 1;  // at the end of training; a learned one starts from it
+  std::string loss_name = "cross_entropy";
   MeasureSettings measure;
   Config resolved;  // every key that exists, with its value
 
@@ -70,6 +71,9 @@ struct RunSettings {
   std::unique_ptr<Measure> make_measure(const std::string& name, const MeasureContext& of) const;
   std::unique_ptr<Detector> make_detector(const std::string& name) const;
   MeasureContext context() const;
+  // The loss that is trained with, at this temperature, as one number.
+  std::function<torch::Tensor(const torch::Tensor& logits, const torch::Tensor& labels)> loss_at(
+      double temperature) const;
 };
 
 }  // namespace kelvin

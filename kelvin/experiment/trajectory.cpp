@@ -68,6 +68,7 @@ double Trajectory::seconds() const {
 void Trajectory::before_training(const TrainState& state) {
   start_ = context_.seconds();
   log_spaced_ = log_spaced_steps(settings_.measure.steps_per_decade, state.total_steps);
+  check_memory(state);
   if (state.step == 0) {
     observe(state, /*epoch=*/0, /*is_epoch_end=*/false);
     first_norm_ = last_norm_;
@@ -105,6 +106,18 @@ void Trajectory::show_foreign(Model& model, MeasureSet& measures) const {
   }
 }
 
+// Said before hours of training rather than in the middle of them.
+void Trajectory::check_memory(const TrainState& state) const {
+  const auto measures = measures_for(state);
+  const auto& needs = measures.needs();
+  Record example;
+  extract(state.model, dataset_, dataset_,
+          {.with_layers = needs.layers, .with_attention = needs.attention, .indices = {0}},
+          [&](const Record& record) { example = record; });
+  const auto samples = static_cast<int64_t>(train_sample_.size() + test_sample_.size());
+  measures.checked_memory(example, samples, settings_.measure.memory);
+}
+
 void Trajectory::check_finite(const TrainState& state, const Record& record) {
   check(torch::isfinite(record.logits).all().item<bool>(), "train: the logits after step ",
         state.step, " must be finite, hold NaN or infinity (T = ", state.temperature,
@@ -120,10 +133,9 @@ double Trajectory::loss_sum(const TrainState& state, const Record& record) const
 }
 
 MeasureSet Trajectory::measures_for(const TrainState& state) const {
-  const MeasureContext context{.temperature = state.temperature,
-                               .seed = static_cast<uint64_t>(settings_.seed),
-                               .memory = settings_.measure.memory,
-                               .test_samples = static_cast<int64_t>(test_sample_.size())};
+  auto context = settings_.context();
+  context.temperature = state.temperature;
+  context.test_samples = static_cast<int64_t>(test_sample_.size());
   MeasureSet measures;
   for (const char* name : kBasicMeasures) {
     measures.add(name, settings_.make_measure(name, context));
@@ -157,7 +169,7 @@ void Trajectory::look_closely(const TrainState& state, MeasureSet& measures,
     measures.see_gradients(
         extract_gradients(state.model, dataset_,
                           {.indices = first_of(train_sample_, settings_.measure.gradient_samples),
-                           .temperature = state.temperature,
+                           .loss = settings_.loss_at(state.temperature),
                            .batch_statistics = uses_batches}));
   }
 }
@@ -171,7 +183,7 @@ Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first
   const auto show = [&](Split split) {
     auto sample = split == Split::train ? train_sample_ : test_sample_;
     const bool uses_batches = is_fresh && sample.size() > 1;
-    // In their own order, the last line has the very bits of the readings.
+    // In their own order, what is of the whole test split has the very bits of the readings.
     if (!uses_batches) std::sort(sample.begin(), sample.end());
     extract(state.model, dataset_, dataset_,
             {.split = split,

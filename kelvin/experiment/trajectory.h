@@ -43,6 +43,7 @@ class Trajectory : public TrainObserver {
     double train_loss = 0;  // that is trained with, on the sample of the training split
   };
   Observed measured(const TrainState& state, bool is_first) const;
+  void check_memory(const TrainState& state) const;
   static void check_finite(const TrainState& state, const Record& record);
   double loss_sum(const TrainState& state, const Record& record) const;
   MeasureSet measures_for(const TrainState& state) const;

@@ -86,16 +86,21 @@ void CovarianceAccumulator::merge(const CovarianceAccumulator& other) {
 
 torch::Tensor CovarianceAccumulator::singular_values() const {
   check(rows() > 0, "CovarianceAccumulator: no rows were shown");
-  auto whole = *this;
-  whole.finish_block();
-  const auto squares = torch::linalg_eigvalsh(whole.scatter_).flip(0).clamp_min(0);
-  const auto count = std::clamp<int64_t>(whole.rows_ - 1, 1, dims());
+  if (waiting_rows_ > 0) {
+    auto whole = *this;
+    whole.finish_block();
+    return whole.singular_values();
+  }
+  const auto squares = torch::linalg_eigvalsh(scatter_).flip(0).clamp_min(0);
+  const auto count = std::clamp<int64_t>(rows_ - 1, 1, dims());
   return squares.slice(0, 0, count).sqrt();
 }
 
 int64_t CovarianceAccumulator::bytes_for(int64_t dims) {
+  // Sums, the products of a block or the solver's copy of the sums, and the rows of a block in both
+  // precisions.
   const auto scatter = dims * dims * static_cast<int64_t>(sizeof(double));
-  return scatter + 2 * kBlockRows * dims * static_cast<int64_t>(sizeof(float));
+  return 2 * scatter + 4 * kBlockRows * dims * static_cast<int64_t>(sizeof(double));
 }
 
 }  // namespace kelvin

@@ -14,7 +14,7 @@ namespace kelvin {
 namespace {
 
 // Singular vectors of smaller values, relative to the largest, are noise of float32 and not shown.
-constexpr double kNegligible = 1e-6;
+constexpr double kNegligible = 1e-5;
 
 // The vectors [dims, at most k] of a Gram matrix that has an entry above 0, without noise.
 TopEigenvectors top_of_gram(const torch::Tensor& gram, int64_t k, uint64_t seed) {

@@ -39,8 +39,6 @@ FeatureSpectrum::FeatureSpectrum(int64_t dims, const SpectrumOptions& options, u
   if (options.protocol == SpectrumProtocol::tunnel && width < dims) {
     chosen_ = random_features(dims, width, seed);
   }
-  // Rows are gathered as long as they are fewer than the features: the smaller side is cheaper.
-  if (is_sketched()) start_covariance();
 }
 
 void FeatureSpectrum::start_covariance() {
@@ -85,7 +83,9 @@ void FeatureSpectrum::update(const torch::Tensor& rows) {
 }
 
 void FeatureSpectrum::merge(const FeatureSpectrum& other) {
-  check(dims_ == other.dims_ && sketch_.equals(other.sketch_),
+  check(released_rows_ == 0 && other.released_rows_ == 0,
+        "FeatureSpectrum: can be merged only as long as it holds its rows");
+  check(dims_ == other.dims_ && seed_ == other.seed_ && sketch_.equals(other.sketch_),
         "FeatureSpectrum: only what was projected alike can be merged; show both the same sample");
   for (const auto& rows : other.gathered_) {
     gathered_.push_back(rows);
@@ -118,19 +118,26 @@ torch::Tensor FeatureSpectrum::values_of_gathered() const {
 }
 
 torch::Tensor FeatureSpectrum::singular_values() const {
-  check(rows() > 0, "FeatureSpectrum: no rows were shown");
+  check(rows() > released_rows_, "FeatureSpectrum: no rows were shown");
   return covariance_ ? covariance_->singular_values() : values_of_gathered();
 }
 
 std::vector<torch::Tensor> FeatureSpectrum::state() const {
-  if (!covariance_) return {torch::cat(gathered_)};
+  if (!covariance_) return {gathered_.empty() ? torch::empty({0}) : torch::cat(gathered_)};
   auto whole = *covariance_;
   whole.finish_block();
   return {torch::tensor(whole.rows()), whole.mean(), whole.scatter()};
 }
 
+void FeatureSpectrum::release() {
+  released_rows_ = rows();
+  gathered_.clear();
+  gathered_rows_ = 0;
+  covariance_.reset();
+}
+
 int64_t FeatureSpectrum::rows() const {
-  return gathered_rows_ + (covariance_ ? covariance_->rows() : 0);
+  return released_rows_ + gathered_rows_ + (covariance_ ? covariance_->rows() : 0);
 }
 
 int64_t FeatureSpectrum::width() const { return width_for(dims_, options_); }
@@ -139,12 +146,10 @@ int64_t FeatureSpectrum::bytes_for(int64_t dims, int64_t samples, const Spectrum
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
   const auto width = width_for(dims, options);
-  const bool is_sketched = options.protocol == SpectrumProtocol::sketch && width < dims;
-  if (!is_sketched && samples < width) {
-    return samples * width * kFloat + samples * samples * kDouble;
-  }
-  const auto map = is_sketched ? dims * (options.anchors + 1) * kFloat : 0;
-  return CovarianceAccumulator::bytes_for(width) + map;
+  // Rows, the same once more in one piece, and their products.
+  const auto gathered = 2 * samples * width * kFloat + 2 * samples * samples * kDouble;
+  if (samples < width) return gathered;
+  return CovarianceAccumulator::bytes_for(width);
 }
 
 }  // namespace kelvin

@@ -44,6 +44,8 @@ class FeatureSpectrum {
 
   // Of the centred matrix [samples, features]: descending.
   torch::Tensor singular_values() const;
+  // Forgets what was accumulated but for how many rows there were.
+  void release();
   // Deep copies of all that was accumulated.
   std::vector<torch::Tensor> state() const;
 
@@ -67,10 +69,13 @@ class FeatureSpectrum {
   uint64_t seed_;
   SpectrumOptions options_;
   FeatureSketch sketch_;
-  torch::Tensor chosen_;                             // indices of features; undefined: all
-  std::optional<CovarianceAccumulator> covariance_;  // not while fewer rows than features are exact
-  std::vector<torch::Tensor> gathered_;              // until then
+  torch::Tensor chosen_;  // indices of features; undefined: all
+  // The smaller side is cheaper: rows are gathered as long as they are fewer than what is looked
+  // at.
+  std::vector<torch::Tensor> gathered_;
+  std::optional<CovarianceAccumulator> covariance_;
   int64_t gathered_rows_ = 0;
+  int64_t released_rows_ = 0;
 };
 
 }  // namespace kelvin

@@ -76,7 +76,8 @@ LayerSpectra spectra_of(const LayerRecord& layer) {
 // dL/dW = (dL/dZ) A^T, whose rank cannot exceed that of A; a numerical rank can.
 class GradientRank : public Measure {
  public:
-  explicit GradientRank(Settings& settings) {
+  GradientRank(const MeasureContext& context, Settings& settings)
+      : loss_(context.loss), temperature_(context.temperature) {
     settings.read("gamma", gamma_);
     check(gamma_ >= kLeastGamma && gamma_ < 1, settings.full_name("gamma"), ": must be in [",
           kLeastGamma, ", 1), got ", gamma_);
@@ -132,6 +133,20 @@ class GradientRank : public Measure {
     return readings;
   }
 
+  // Spectra, and for the widest layer the sums over its input while it is looked at.
+  int64_t memory(const Record& example, int64_t /*samples*/) const override {
+    constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
+    int64_t spectra = 0;
+    int64_t widest = 0;
+    for (const auto& layer : example.layers) {
+      if (!layer.weight.defined()) continue;
+      const auto in = weight_matrix(layer.weight).size(1);
+      spectra += 2 * in * kDouble;
+      widest = std::max(widest, in);
+    }
+    return spectra + (2 * widest * widest + kNumbersAtOnce) * kDouble;
+  }
+
   NamedTensors curves() const override {
     NamedTensors tensors;
     for (const auto& layer : layers_) {
@@ -170,7 +185,10 @@ class GradientRank : public Measure {
             {"gamma", gamma_},
             {"threshold", "gamma * sigma_1"},
             {"samples", samples_},
-            {"which", "one fixed batch"}};
+            {"which", "one fixed batch"},
+            {"loss", loss_},
+            {"temperature", temperature_},
+            {"mode", "evaluation; batch statistics at initialisation"}};
   }
 
   Definition definition_of_violations() const {
@@ -199,6 +217,8 @@ class GradientRank : public Measure {
     return result;
   }
 
+  std::string loss_;
+  double temperature_;
   double gamma_ = 1e-3;
   Split split_ = Split::train;
   int64_t samples_ = 0;
@@ -210,8 +230,10 @@ const bool registered = measures().add(
     {
         .summary = "numerical rank of each layer's gradient beside that of its input",
         .reference = "Unpacking Softmax, section 3.1, equation 3 and Figure 4",
-        .make = [](const MeasureContext&,
-                   Settings& settings) { return std::make_unique<GradientRank>(settings); },
+        .make =
+            [](const MeasureContext& context, Settings& settings) {
+              return std::make_unique<GradientRank>(context, settings);
+            },
     });
 
 }  // namespace

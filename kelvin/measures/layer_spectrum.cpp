@@ -1,31 +1,27 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <optional>
 
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/math/layer_matrices.h"
-#include "kelvin/math/spectrum.h"
 #include "kelvin/measures/feature_spectrum.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/measures/rank_readings.h"
+#include "kelvin/measures/spectrum_readings.h"
 
 namespace kelvin {
 namespace {
 
 constexpr int64_t kPilotSamples = 512;  // that a sketch's anchors come from
 constexpr int kCurvePoints = 25;        // of the curve over gamma, from 1e-4 to 1e-1
-constexpr int64_t kEnlargement = 4;     // of a sketch that the rank fills to more than a quarter
 
 struct LayerSpectrumOptions {
   double gamma = 1e-3;
   std::string protocol = "sketch";
   SpectrumOptions spectrum;
-  bool enlarge = false;  // sketches that are too small for the rank
+  bool enlarge = false;  // sketches that are too small to be reliable
   int64_t top = 50;      // singular values among the readings; all are among the curves
 };
 
@@ -63,11 +59,6 @@ LayerSpectrumOptions read_options(Settings& settings) {
         options.spectrum.sketch, ", got ", options.spectrum.anchors);
   check(options.top >= 0, settings.full_name("top"), ": must not be below 0, got ", options.top);
   return options;
-}
-
-// Eigenvalues of the covariance above gamma times the largest.
-int64_t covariance_rank(const torch::Tensor& singular_values, double gamma) {
-  return numerical_rank(singular_values, std::sqrt(gamma));
 }
 
 // Spectrum and ranks of what every layer hands on, over the test split.
@@ -117,8 +108,11 @@ class LayerSpectrum : public Measure {
         layer.values = layer.spectrum.singular_values();
       }
     }
-    if (!has_further_passes() && options_.enlarge) enlarge_saturated();
+    if (!has_further_passes() && options_.enlarge) enlarge_unreliable();
     if (!has_further_passes()) return false;
+    for (auto& layer : layers_) {
+      if (layer.values.defined()) layer.spectrum.release();
+    }
     ++pass_;
     return true;
   }
@@ -133,6 +127,7 @@ class LayerSpectrum : public Measure {
     for (const auto& layer : theirs.layers_) {
       auto& ours = find(layer.name);
       if (layer.spectrum.rows() == 0) continue;
+      if (!ours.pilot.empty()) set_anchors(ours);
       ours.spectrum.merge(layer.spectrum);
       ours.values = torch::Tensor();
     }
@@ -153,52 +148,86 @@ class LayerSpectrum : public Measure {
   Readings compute() const override {
     check_shown();
     Readings readings;
-    for (const auto& layer : layers_) add_readings(readings, layer, values_of(layer));
+    for (const auto& layer : layers_) {
+      for (auto& reading : spectrum_readings(values_of(layer), options_.gamma, options_.top)) {
+        readings.push_back(std::move(reading));
+      }
+    }
     return readings;
   }
 
+  // Under names that tell protocols apart.
   NamedTensors curves() const override {
     check_shown();
     NamedTensors curves;
+    const auto prefix = options_.protocol == "sketch" ? "" : options_.protocol + "_";
     std::vector<double> gammas;
-    for (int i = 0; i < kCurvePoints; ++i) gammas.push_back(curve_gamma(i));
-    curves["rank_curve_gamma"] = torch::tensor(gammas, torch::kFloat64);
+    for (int i = 0; i < kCurvePoints; ++i) {
+      gammas.push_back(std::pow(10, -4 + 3.0 * i / (kCurvePoints - 1)));
+    }
+    curves[prefix + "rank_curve_gamma"] = torch::tensor(gammas, torch::kFloat64);
     for (const auto& layer : layers_) {
       const auto values = values_of(layer);
       std::vector<double> ranks;
       for (const double gamma : gammas) {
         ranks.push_back(static_cast<double>(covariance_rank(values, gamma)));
       }
-      curves["spectrum/" + layer.name] = values;
-      curves["rank_curve/" + layer.name] = torch::tensor(ranks, torch::kFloat64);
+      curves[prefix + "spectrum/" + layer.name] = values.singular_values;
+      curves[prefix + "rank_curve/" + layer.name] = torch::tensor(ranks, torch::kFloat64);
     }
     return curves;
   }
 
-  int64_t memory(const Record& example, int64_t samples) const override {
-    int64_t total = 0;
-    int64_t largest = 0;
-    for (const auto& layer : example.layers) {
-      const auto dims = feature_rows(layer.output).size(1);
-      const auto bytes = bytes_for(dims, samples);
-      total += bytes;
-      largest = std::max(largest, bytes);
+  int64_t memory(const Record& example, int64_t /*samples*/) const override {
+    const auto plan = planned(example);
+    int64_t of_pass = 0;
+    int64_t largest_pass = 0;
+    for (size_t i = 0; i < plan.passes.size(); ++i) {
+      of_pass = i > 0 && plan.passes[i] == plan.passes[i - 1] ? of_pass : 0;
+      of_pass += plan.bytes[i];
+      largest_pass = std::max(largest_pass, of_pass);
     }
-    // More passes, if one cannot hold all.
-    return std::min(total, std::max(largest, budget()));
+    return plan.held + largest_pass;
   }
 
  private:
-  // Other measures take their part.
-  int64_t budget() const { return context_.memory / 4 * 3; }
+  // In which pass each layer is served, what its sums take then, and what all layers hold
+  // throughout: their maps, and before they have them the samples that they are made of.
+  struct Plan {
+    std::vector<int64_t> passes;
+    std::vector<int64_t> bytes;
+    int64_t held = 0;
+  };
 
-  int64_t bytes_for(int64_t dims, int64_t samples) const {
+  // Other measures take their part.
+  int64_t budget(int64_t held) const {
+    return std::max<int64_t>(0, context_.memory / 4 * 3 - held);
+  }
+
+  // Layers in their order, to as few passes as the memory allows.
+  Plan planned(const Record& record) const {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-    auto bytes = FeatureSpectrum::bytes_for(dims, samples, options_.spectrum);
-    const bool is_sketched =
-        options_.spectrum.protocol == SpectrumProtocol::sketch && dims > options_.spectrum.sketch;
-    if (is_sketched && options_.spectrum.anchors > 0) bytes += kPilotSamples * dims * kFloat;
-    return bytes;
+    Plan plan;
+    for (const auto& recorded : record.layers) {
+      const auto dims = feature_rows(recorded.output).size(1);
+      plan.bytes.push_back(
+          FeatureSpectrum::bytes_for(dims, context_.test_samples, options_.spectrum));
+      const bool is_sketched =
+          options_.spectrum.protocol == SpectrumProtocol::sketch && dims > options_.spectrum.sketch;
+      const auto pilot = options_.spectrum.anchors > 0 ? kPilotSamples : 0;
+      if (is_sketched) plan.held += dims * kFloat * (options_.spectrum.anchors + 1 + pilot);
+    }
+    int64_t used = 0;
+    int64_t pass = 0;
+    for (const auto bytes : plan.bytes) {
+      if (used > 0 && used + bytes > budget(plan.held)) {
+        ++pass;
+        used = 0;
+      }
+      used += bytes;
+      plan.passes.push_back(pass);
+    }
+    return plan;
   }
 
   SeenLayer& find(const std::string& name) {
@@ -208,32 +237,25 @@ class LayerSpectrum : public Measure {
     return *found;
   }
 
-  // Layers in their order, to as few passes as the memory allows.
   void add_new_layers(const Record& record) {
     if (!layers_.empty()) return;
-    int64_t used = 0;
-    int64_t pass = 0;
-    for (const auto& recorded : record.layers) {
+    const auto plan = planned(record);
+    for (size_t i = 0; i < record.layers.size(); ++i) {
+      const auto& recorded = record.layers[i];
       const auto dims = feature_rows(recorded.output).size(1);
-      const auto bytes = bytes_for(dims, context_.test_samples);
-      check(bytes <= context_.memory, "layer_spectrum: layer '", recorded.name, "' with ", dims,
-            " features needs ", byte_text(bytes), " for protocol ", options_.protocol,
-            ", measure.memory allows ", byte_text(context_.memory));
-      if (used > 0 && used + bytes > budget()) {
-        ++pass;
-        used = 0;
-      }
-      used += bytes;
-      layers_.push_back(
-          {.name = recorded.name,
-           .spectrum = FeatureSpectrum(dims, options_.spectrum,
-                                       named_seed(context_.seed, "sketch " + recorded.name)),
-           .pass = pass});
+      check(plan.held + plan.bytes[i] <= context_.memory, "layer_spectrum: layer '", recorded.name,
+            "' with ", dims, " features needs ", byte_text(plan.held + plan.bytes[i]),
+            " for protocol ", options_.protocol, ", measure.memory allows ",
+            byte_text(context_.memory));
+      const auto seed = named_seed(context_.seed, "sketch " + recorded.name);
+      layers_.push_back({.name = recorded.name,
+                         .spectrum = FeatureSpectrum(dims, options_.spectrum, seed),
+                         .pass = plan.passes[i]});
     }
   }
 
   static void check_finite(const SeenLayer& layer, const torch::Tensor& rows) {
-    // The sum of squares of a row is not finite as soon as one number is not.
+    // The sum of a row is not finite as soon as one number is not.
     check(torch::isfinite(rows.sum(1)).all().item<bool>(), "layer_spectrum: layer '", layer.name,
           "' must be finite, has a NaN or an infinity");
   }
@@ -245,11 +267,6 @@ class LayerSpectrum : public Measure {
     layer.spectrum.anchor_to(sample.narrow(0, 0, std::min<int64_t>(kPilotSamples, sample.size(0))));
   }
 
-  // How many directions a spectrum can tell apart without distorting them.
-  static bool is_saturated(const SeenLayer& layer, int64_t rank) {
-    return layer.spectrum.is_sketched() && kEnlargement * rank > layer.spectrum.width();
-  }
-
   bool has_further_passes() const {
     return std::any_of(layers_.begin(), layers_.end(),
                        [this](const auto& layer) { return layer.pass > pass_; });
@@ -257,11 +274,12 @@ class LayerSpectrum : public Measure {
 
   // Another pass, or several if the memory asks for it, with sketches of four times the size; with
   // the samples or features themselves where these are no more than that.
-  void enlarge_saturated() {
+  void enlarge_unreliable() {
+    constexpr int64_t kEnlargement = 4;
     auto pass = pass_ + 1;
     int64_t used = 0;
     for (auto& layer : layers_) {
-      if (!is_saturated(layer, covariance_rank(layer.values, options_.gamma))) continue;
+      if (rank_bounds(values_of(layer), options_.gamma).is_reliable) continue;
       auto larger = layer.spectrum.options();
       const auto dims = layer.spectrum.dims();
       larger.sketch = kEnlargement * layer.spectrum.width();
@@ -269,13 +287,14 @@ class LayerSpectrum : public Measure {
         larger.protocol = SpectrumProtocol::exact;
       }
       const auto bytes = FeatureSpectrum::bytes_for(dims, layer.spectrum.rows(), larger);
-      if (bytes > budget()) continue;
-      if (used > 0 && used + bytes > budget()) {
+      if (bytes > budget(0)) continue;
+      if (used > 0 && used + bytes > budget(0)) {
         ++pass;
         used = 0;
       }
       used += bytes;
       layer.spectrum = layer.spectrum.enlarged(larger);
+      layer.values = torch::Tensor();
       layer.pass = pass;
     }
   }
@@ -288,96 +307,17 @@ class LayerSpectrum : public Measure {
     check(is_shown, "layer_spectrum: no records of the test split were shown");
   }
 
-  static torch::Tensor values_of(const SeenLayer& layer) {
-    return layer.values.defined() ? layer.values : layer.spectrum.singular_values();
-  }
-
-  static double curve_gamma(int point) {
-    return std::pow(10, -4 + 3.0 * point / (kCurvePoints - 1));
-  }
-
-  Definition definition(const SeenLayer& layer) const {
+  LayerValues values_of(const SeenLayer& layer) const {
     const auto& spectrum = layer.spectrum;
-    Definition result = {
-        {"matrix", "output of the layer, samples x features"},
-        {"tap", "after normalisation, residual add and activation"},
-        {"centring", "each feature's mean over the samples removed"},
-        {"features", spectrum.dims()},
-        {"samples", spectrum.rows()},
-        {"protocol", options_.protocol},
-        {"precision", spectrum.is_sketched() ? "float32 forward and projection, float64 spectrum"
-                                             : "float32 forward, float64 covariance"}};
-    if (spectrum.is_sketched()) {
-      const auto hashed = spectrum.width() - spectrum.anchors();
-      result["sketch"] = spectrum.width();
-      result["anchors"] = spectrum.anchors();
-      // Of what the anchors do not hold.
-      result["sketch_error"] = std::sqrt(0.5 / static_cast<double>(hashed));
-    } else if (spectrum.width() < spectrum.dims()) {
-      result["features_used"] = spectrum.width();
-    }
-    return result;
-  }
-
-  // A random map to k numbers changes the variance of what has rank r by factors between
-  // (1 - sqrt(r / k))^2 and (1 + sqrt(r / k))^2.
-  static std::array<int64_t, 2> rank_bounds(const SeenLayer& layer, const torch::Tensor& values,
-                                            double gamma, int64_t upper_bound) {
-    const auto rank = covariance_rank(values, gamma);
-    const auto hashed = static_cast<double>(layer.spectrum.width() - layer.spectrum.anchors());
-    const double change = std::sqrt(static_cast<double>(rank) / hashed);
-    const double higher = std::min(0.5, gamma * std::pow(1 + change, 2));
-    const double lower = gamma * std::pow(1 - std::min(change, 1.0), 2);
-    const bool is_open = is_saturated(layer, rank) || lower <= 0;
-    return {covariance_rank(values, higher),
-            is_open ? upper_bound : std::min(upper_bound, covariance_rank(values, lower))};
-  }
-
-  void add_rank(Readings& readings, const SeenLayer& layer, const torch::Tensor& values,
-                double gamma) const {
-    auto meaning = definition(layer);
-    const auto width =
-        layer.spectrum.is_sketched() ? layer.spectrum.dims() : layer.spectrum.width();
-    const auto upper_bound = std::min(layer.spectrum.rows() - 1, width);
-    const auto rank = covariance_rank(values, gamma);
-    meaning["matrix"] = "covariance of the layer's output, feature x feature";
-    meaning["gamma"] = gamma;
-    meaning["threshold"] = "gamma * largest eigenvalue";
-    meaning["upper_bound"] = upper_bound;
-    if (layer.spectrum.is_sketched()) {
-      meaning["rank_bounds"] = rank_bounds(layer, values, gamma, upper_bound);
-      meaning["is_lower_bound"] = is_saturated(layer, rank);
-    }
-    readings.push_back({.name = "covariance_rank",
-                        .value = static_cast<double>(rank),
-                        .layer = layer.name,
-                        .split = "test",
-                        .definition = meaning});
-  }
-
-  void add_readings(Readings& readings, const SeenLayer& layer, const torch::Tensor& values) const {
-    add_rank(readings, layer, values, options_.gamma);
-    for (const double gamma : {1e-2, 1e-3, 1e-4}) {
-      if (gamma != options_.gamma) add_rank(readings, layer, values, gamma);
-    }
-    const Reading like{
-        .name = "", .layer = layer.name, .split = "test", .definition = definition(layer)};
-    auto numerical = like;
-    numerical.name = "numerical_rank";
-    numerical.value = static_cast<double>(numerical_rank(values, options_.gamma));
-    numerical.definition["gamma"] = options_.gamma;
-    numerical.definition["threshold"] = "gamma * sigma_1";
-    numerical.definition["upper_bound"] =
-        std::min(layer.spectrum.rows() - 1, layer.spectrum.width());
-    readings.push_back(numerical);
-    for (auto& reading : rank_readings(values, like)) readings.push_back(std::move(reading));
-    for (int64_t i = 0; i < std::min(options_.top, values.size(0)); ++i) {
-      auto value = like;
-      value.name = "singular_value";
-      value.value = values[i].item<double>();
-      value.index = i;
-      readings.push_back(value);
-    }
+    const bool is_computed = layer.values.defined();
+    return {.layer = layer.name,
+            .protocol = options_.protocol,
+            .singular_values = is_computed ? layer.values : spectrum.singular_values(),
+            .samples = spectrum.rows(),
+            .features = spectrum.dims(),
+            .width = spectrum.width(),
+            .anchors = spectrum.anchors(),
+            .is_sketched = spectrum.is_sketched()};
   }
 
   MeasureContext context_;

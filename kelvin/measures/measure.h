@@ -56,7 +56,8 @@ class Measure {
 
 // What a measure may know about the run besides the records.
 struct MeasureContext {
-  double temperature = 1;  // of training
+  double temperature = 1;              // of training
+  std::string loss = "cross_entropy";  // that gradients are of
   uint64_t seed = 0;
   int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
   int64_t test_samples = 10'000;      // about how many of the test split will be shown

@@ -170,11 +170,11 @@ class NormGrowth : public Measure {
     };
     add_exponential("top_singular_product", log_product,
                     "product over layers of sigma_1(W), convolutions as (out x in * kernel)");
-    add_exponential("top_singular_value_of_logits", log_gain,
+    add_exponential("network_gain", log_gain,
                     "sigma_1 of the raw logits (class x sample) over sigma_1 of the network's "
                     "input (number x sample): a gain, as the product is");
     add_exponential("top_singular_share", log_gain - log_product,
-                    "top_singular_value_of_logits over top_singular_product");
+                    "network_gain over top_singular_product");
   }
 
   Definition definition_of_gain(const char* what) const {

@@ -2,14 +2,21 @@
 
 #include <algorithm>
 
-namespace kelvin {
+#include "kelvin/report/layer_glossary.h"
 
-const std::vector<Term>& glossary() {
-  static const std::vector<Term> terms = {
+namespace kelvin {
+namespace {
+
+std::vector<Term> first_terms() {
+  return {
       {.name = "accuracy",
        .label = "accuracy",
        .meaning = "How many samples of the split get their own class as the highest logit.",
        .is_fraction = true},
+      {.name = "nll",
+       .label = "negative log-likelihood",
+       .meaning = "The mean of minus the logarithm of the probability that a sample's own class "
+                  "gets at the training temperature."},
       {.name = "solution_rank",
        .label = "solution rank (SR)",
        .meaning =
@@ -131,6 +138,16 @@ const std::vector<Term>& glossary() {
                   "positive class.",
        .is_fraction = true},
   };
+}
+
+}  // namespace
+
+const std::vector<Term>& glossary() {
+  static const auto terms = [] {
+    auto all = first_terms();
+    all.insert(all.end(), layer_glossary().begin(), layer_glossary().end());
+    return all;
+  }();
   return terms;
 }
 

@@ -18,7 +18,7 @@ struct LayerTables {
 };
 
 // The first reading of a name and layer counts, as everywhere.  A rank at its upper bound has a
-// dagger; one that is known to be at least so large, a sign that says so.
+// dagger, one that its definition does not call reliable a tilde.
 LayerTables layer_tables(const Readings& readings);
 
 }  // namespace kelvin

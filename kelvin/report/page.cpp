@@ -11,6 +11,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/comparison.h"
+#include "kelvin/report/definition_text.h"
 #include "kelvin/report/glossary.h"
 #include "kelvin/report/html.h"
 #include "kelvin/report/rank_variants.h"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "kelvin/core/text.h"
+#include "kelvin/report/definition_text.h"
 #include "kelvin/report/reading_places.h"
-#include "kelvin/report/run_figures.h"
 #include "kelvin/runs/readings_file.h"
 #include "kelvin/runs/toml_text.h"
 

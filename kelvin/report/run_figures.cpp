@@ -9,47 +9,21 @@
 #include <set>
 
 #include "kelvin/core/text.h"
+#include "kelvin/report/definition_text.h"
+#include "kelvin/report/figure_input.h"
 #include "kelvin/report/html.h"
+#include "kelvin/report/layer_figures.h"
 
 namespace kelvin {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using LineValue = std::function<double(const Json& line)>;
-using ReadingFilter = std::function<bool(const Reading& reading)>;
 
-constexpr const char* kSeedBand =
-    " Lines are means over the seeds, bands reach from the smallest "
-    "to the largest seed.";
 // Singular values below this are rounding, not spectrum.
 constexpr double kSmallestRatio = 1e-6;
 
-struct Input {
-  const std::vector<Run>& runs;
-  const Comparison& comparison;
-};
-
-int64_t colour_of(const Input& in, size_t group) {
-  return palette_colour(group, in.comparison.groups.size());
-}
-
-std::string seed_note(const Input& in) {
-  const bool has_seeds = std::any_of(in.comparison.groups.begin(), in.comparison.groups.end(),
-                                     [](const Group& group) { return group.runs.size() > 1; });
-  return has_seeds ? kSeedBand : "";
-}
-
-// One point per x: the mean over the runs, with a band from the smallest to the largest.
-std::vector<PlotPoint> mean_points(const std::map<double, std::vector<double>>& values) {
-  std::vector<PlotPoint> points;
-  for (const auto& [x, ys] : values) {
-    const auto summary = summarise(ys);
-    points.push_back({.x = x, .y = summary.mean, .low = summary.smallest, .high = summary.largest});
-  }
-  return points;
-}
-
-std::vector<PlotPoint> points_over_epochs(const Input& in, const Group& group,
+std::vector<PlotPoint> points_over_epochs(const FigureInput& in, const Group& group,
                                           const LineValue& value) {
   std::map<double, std::vector<double>> values;
   for (const size_t i : group.runs) {
@@ -64,7 +38,7 @@ std::vector<PlotPoint> points_over_epochs(const Input& in, const Group& group,
 
 // A series per group for each value; later values are dashed.
 std::vector<Series> series_over_epochs(
-    const Input& in, const std::vector<std::pair<std::string, LineValue>>& values) {
+    const FigureInput& in, const std::vector<std::pair<std::string, LineValue>>& values) {
   std::vector<Series> all;
   for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
     const auto& group = in.comparison.groups[g];
@@ -89,23 +63,8 @@ LineValue of_key(const std::string& key) {
 
 Axis epochs() { return {.label = "epoch", .is_whole = true}; }
 
-// The definition of the first reading that fits.
-std::string definition_of(const Input& in, const ReadingFilter& fits,
-                          const std::vector<std::string>& without = {}) {
-  for (const auto& run : in.runs) {
-    for (const auto& reading : run.readings) {
-      if (fits(reading)) return definition_text(reading.definition, without);
-    }
-  }
-  return "";
-}
-
-ReadingFilter named(const std::string& name) {
-  return [name](const Reading& reading) { return reading.name == name; };
-}
-
 // Definition of the solution rank in tables, less what may differ during training.
-std::string rank_definition(const Input& in) {
+std::string rank_definition(const FigureInput& in) {
   for (const auto& run : in.runs) {
     const auto* reading = default_reading(run, {.name = "solution_rank"});
     if (reading == nullptr) continue;
@@ -115,25 +74,9 @@ std::string rank_definition(const Input& in) {
   return "";
 }
 
-void add(std::vector<RunFigure>& figures, RunFigure figure) {
-  if (auto* lines = std::get_if<LineFigure>(&figure.figure)) {
-    if (lines->series.empty()) return;
-    lines->description = figure.how_to_read;
-  } else {
-    std::get<HistogramFigure>(figure.figure).description = figure.how_to_read;
-  }
-  const auto name = figure.name;
-  for (int64_t count = 2;
-       std::any_of(figures.begin(), figures.end(),
-                   [&](const RunFigure& other) { return other.name == figure.name; });
-       ++count) {
-    figure.name = name + "-" + std::to_string(count);
-  }
-  figures.push_back(std::move(figure));
-}
-
-void add_training(const Input& in, std::vector<RunFigure>& figures) {
-  add(figures,
+void add_training(const FigureInput& in, std::vector<RunFigure>& figures) {
+  add_figure(
+      figures,
       {.name = "loss",
        .section = "Training",
        .figure = LineFigure{.title = "Loss over training",
@@ -145,7 +88,8 @@ void add_training(const Input& in, std::vector<RunFigure>& figures) {
                       "own temperature." +
                       seed_note(in),
        .definition = ""});
-  add(figures,
+  add_figure(
+      figures,
       {.name = "accuracy",
        .section = "Training",
        .figure = LineFigure{.title = "Accuracy over training",
@@ -165,8 +109,9 @@ double norm_over_t_per_sample(const Json& line) {
   return per_sample * (std::isfinite(share) ? share : 1 / metric(line, "temperature"));
 }
 
-void add_norms(const Input& in, std::vector<RunFigure>& figures) {
-  add(figures,
+void add_norms(const FigureInput& in, std::vector<RunFigure>& figures) {
+  add_figure(
+      figures,
       {.name = "logits-norm",
        .section = "Norm and rank of the logits",
        .figure =
@@ -183,7 +128,7 @@ void add_norms(const Input& in, std::vector<RunFigure>& figures) {
        .definition = definition_of(in, named("logits_norm_per_sample"), {"samples", "split"})});
 }
 
-std::vector<Series> ranks_against_accuracy(const Input& in) {
+std::vector<Series> ranks_against_accuracy(const FigureInput& in) {
   std::vector<Series> all;
   for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
     bool is_first = true;
@@ -205,20 +150,21 @@ std::vector<Series> ranks_against_accuracy(const Input& in) {
   return all;
 }
 
-void add_ranks(const Input& in, std::vector<RunFigure>& figures) {
-  add(figures, {.name = "rank-over-training",
-                .section = "Norm and rank of the logits",
-                .figure = LineFigure{.title = "Rank before and after the softmax over training",
-                                     .x = epochs(),
-                                     .y = {.label = "rank", .is_whole = true, .low = 0.0},
-                                     .series = series_over_epochs(
-                                         in, {{"logits", of_key("solution_rank")},
-                                              {"softmax", of_key("post_softmax_rank")}})},
-                .how_to_read = "Solid: the rank of the logits (SR). Dashed: the rank of the "
-                               "probabilities the softmax makes of them. A wide gap means that the "
-                               "softmax supplies the rank, so that the network need not." +
-                               seed_note(in),
-                .definition = rank_definition(in)});
+void add_ranks(const FigureInput& in, std::vector<RunFigure>& figures) {
+  add_figure(figures,
+             {.name = "rank-over-training",
+              .section = "Norm and rank of the logits",
+              .figure = LineFigure{.title = "Rank before and after the softmax over training",
+                                   .x = epochs(),
+                                   .y = {.label = "rank", .is_whole = true, .low = 0.0},
+                                   .series = series_over_epochs(
+                                       in, {{"logits", of_key("solution_rank")},
+                                            {"softmax", of_key("post_softmax_rank")}})},
+              .how_to_read = "Solid: the rank of the logits (SR). Dashed: the rank of the "
+                             "probabilities the softmax makes of them. A wide gap means that the "
+                             "softmax supplies the rank, so that the network need not." +
+                             seed_note(in),
+              .definition = rank_definition(in)});
 
   std::vector<Guide> guides;
   if (in.comparison.equal_accuracy) {
@@ -226,7 +172,8 @@ void add_ranks(const Input& in, std::vector<RunFigure>& figures) {
                       .label = fmt::format("{:.1f} %", 100 * *in.comparison.equal_accuracy),
                       .is_vertical = true});
   }
-  add(figures,
+  add_figure(
+      figures,
       {.name = "rank-against-accuracy",
        .section = "Norm and rank of the logits",
        .figure = LineFigure{.title = "Rank of the logits against training accuracy",
@@ -250,7 +197,7 @@ bool is_default_spectrum(const Reading& reading) {
 }
 
 // Position among the singular values and value relative to the first.
-std::vector<Series> spectra(const Input& in) {
+std::vector<Series> spectra(const FigureInput& in) {
   std::vector<Series> all;
   for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
     std::map<double, std::vector<double>> values;
@@ -279,7 +226,7 @@ std::vector<Series> spectra(const Input& in) {
   return all;
 }
 
-std::vector<Series> ranks_over_gamma(const Input& in) {
+std::vector<Series> ranks_over_gamma(const FigureInput& in) {
   std::vector<Series> all;
   for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
     std::map<double, std::vector<double>> values;
@@ -300,8 +247,9 @@ std::vector<Series> ranks_over_gamma(const Input& in) {
   return all;
 }
 
-void add_rank_over_gamma(const Input& in, std::vector<RunFigure>& figures) {
-  add(figures,
+void add_rank_over_gamma(const FigureInput& in, std::vector<RunFigure>& figures) {
+  add_figure(
+      figures,
       {.name = "rank-over-gamma",
        .section = "Norm and rank of the logits",
        .figure = LineFigure{.title = "Solution rank as a function of its threshold",
@@ -321,8 +269,9 @@ void add_rank_over_gamma(const Input& in, std::vector<RunFigure>& figures) {
                                    {"gamma", "curve", "upper_bound", "bound_by_width"})});
 }
 
-void add_spectra(const Input& in, std::vector<RunFigure>& figures) {
-  add(figures,
+void add_spectra(const FigureInput& in, std::vector<RunFigure>& figures) {
+  add_figure(
+      figures,
       {.name = "spectrum",
        .section = "Spectrum and depth at the end of training",
        .figure =
@@ -343,8 +292,8 @@ void add_spectra(const Input& in, std::vector<RunFigure>& figures) {
 }
 
 // One quantity against the temperature, a point per group.
-Series series_over_temperature(const Input& in, const Quantity& quantity, const std::string& label,
-                               int64_t colour) {
+Series series_over_temperature(const FigureInput& in, const Quantity& quantity,
+                               const std::string& label, int64_t colour) {
   Series series{.label = label, .colour = colour};
   const auto& quantities = in.comparison.quantities;
   const auto place = std::find(quantities.begin(), quantities.end(), quantity);
@@ -361,7 +310,7 @@ Series series_over_temperature(const Input& in, const Quantity& quantity, const 
 }
 
 // The trade-off, if the temperature is all that sets at least three groups apart.
-void add_temperature_sweep(const Input& in, std::vector<RunFigure>& figures) {
+void add_temperature_sweep(const FigureInput& in, std::vector<RunFigure>& figures) {
   constexpr size_t kFewestPoints = 3;
   const auto& groups = in.comparison.groups;
   const bool is_sweep = std::all_of(groups.begin(), groups.end(), [](const Group& group) {
@@ -391,14 +340,16 @@ void add_temperature_sweep(const Input& in, std::vector<RunFigure>& figures) {
   for (auto* figure : {&ranks, &shares}) {
     std::erase_if(figure->series, [](const Series& series) { return series.points.empty(); });
   }
-  add(figures, {.name = "rank-over-temperature",
-                .section = "Over the temperature",
-                .figure = std::move(ranks),
-                .how_to_read = "The solution rank at the end of training and at equal training "
-                               "accuracy." +
-                               seed_note(in),
-                .definition = rank_definition(in)});
-  add(figures,
+  add_figure(figures,
+             {.name = "rank-over-temperature",
+              .section = "Over the temperature",
+              .figure = std::move(ranks),
+              .how_to_read = "The solution rank at the end of training and at equal training "
+                             "accuracy." +
+                             seed_note(in),
+              .definition = rank_definition(in)});
+  add_figure(
+      figures,
       {.name = "trade-off",
        .section = "Over the temperature",
        .figure = std::move(shares),
@@ -409,97 +360,7 @@ void add_temperature_sweep(const Input& in, std::vector<RunFigure>& figures) {
        .definition = ""});
 }
 
-bool is_probe(const Reading& reading, const std::string& ood) {
-  return reading.name == "probe_accuracy" && reading.ood == ood && reading.split != "train" &&
-         std::isfinite(reading.value);
-}
-
-std::vector<std::string> probed_layers(const Input& in) {
-  std::vector<std::string> layers;
-  for (const auto& run : in.runs) {
-    for (const auto& reading : run.readings) {
-      if (reading.name != "probe_accuracy") continue;
-      if (std::find(layers.begin(), layers.end(), reading.layer) == layers.end()) {
-        layers.push_back(reading.layer);
-      }
-    }
-  }
-  return layers;
-}
-
-std::vector<PlotPoint> probe_points(const Input& in, const Group& group,
-                                    const std::vector<std::string>& layers,
-                                    const std::string& ood) {
-  std::map<double, std::vector<double>> values;
-  for (const size_t i : group.runs) {
-    std::set<std::string> seen;
-    for (const auto& reading : in.runs[i].readings) {
-      if (!is_probe(reading, ood) || !seen.insert(reading.layer).second) continue;
-      const auto place = std::find(layers.begin(), layers.end(), reading.layer) - layers.begin();
-      values[static_cast<double>(place)].push_back(reading.value);
-    }
-  }
-  return mean_points(values);
-}
-
-// The first layer that does as well as the last one.
-Mark effective_depth(const std::vector<PlotPoint>& points, int64_t colour) {
-  constexpr double kThreshold = 0.99;
-  const auto first = std::find_if(points.begin(), points.end(), [&](const PlotPoint& point) {
-    return point.y >= kThreshold * points.back().y;
-  });
-  return {.x = first->x, .y = first->y, .label = "κ", .colour = colour};
-}
-
-void add_probes(const Input& in, std::vector<RunFigure>& figures) {
-  const auto layers = probed_layers(in);
-  std::set<std::string> oods;
-  for (const auto& run : in.runs) {
-    for (const auto& reading : run.readings) {
-      if (reading.name == "probe_accuracy" && !reading.ood.empty()) oods.insert(reading.ood);
-    }
-  }
-  if (oods.empty()) oods.insert("");
-
-  for (const auto& ood : oods) {
-    LineFigure figure{.title = ood.empty()
-                                   ? "Linear probes per layer"
-                                   : "Linear probes per layer, in distribution and on " + ood,
-                      .x = {.label = "layer", .names = layers},
-                      .y = {.label = "probe accuracy", .is_percent = true, .low = 0.0}};
-    for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
-      const auto& group = in.comparison.groups[g];
-      const auto colour = colour_of(in, g);
-      auto inside = probe_points(in, group, layers, "");
-      if (!inside.empty()) {
-        figure.marks.push_back(effective_depth(inside, colour));
-        figure.series.push_back({.label = group.short_label + (ood.empty() ? "" : " ID"),
-                                 .colour = colour,
-                                 .points = std::move(inside)});
-      }
-      auto outside = ood.empty() ? std::vector<PlotPoint>{} : probe_points(in, group, layers, ood);
-      if (!outside.empty()) {
-        figure.series.push_back({.label = group.short_label + " OOD",
-                                 .colour = colour,
-                                 .stroke = Stroke::dashed,
-                                 .points = std::move(outside)});
-      }
-    }
-    add(figures,
-        {.name = ood.empty() ? "probes" : "probes-" + slug(ood),
-         .section = "Spectrum and depth at the end of training",
-         .figure = std::move(figure),
-         .how_to_read =
-             "Solid: test accuracy of a linear classifier on each layer. The ring is the first "
-             "layer within 99 % of the last one (the effective depth κ): after it the network "
-             "repeats itself. Dashed: the same on other data; where it falls with depth, the deep "
-             "layers destroy what would generalise (ρ)." +
-             seed_note(in),
-         .definition = definition_of(in, named("probe_accuracy"))});
-  }
-}
-
-void add_scores(const Input& in, std::vector<RunFigure>& figures) {
+void add_scores(const FigureInput& in, std::vector<RunFigure>& figures) {
   std::set<std::pair<std::string, std::string>> places;  // detector, ood
   for (const auto& run : in.runs) {
     for (const auto& scores : run.scores) places.emplace(scores.detector, scores.ood);
@@ -519,7 +380,8 @@ void add_scores(const Input& in, std::vector<RunFigure>& figures) {
         }
       }
       if (inside.values.empty() && outside.values.empty()) continue;
-      add(figures,
+      add_figure(
+          figures,
           {.name = "scores-" + slug(detector + " " + ood + " " + group.short_label),
            .section = "Telling other data apart",
            .figure = HistogramFigure{.title = "Scores of " + detector + " at " + group.short_label,
@@ -536,17 +398,8 @@ void add_scores(const Input& in, std::vector<RunFigure>& figures) {
 
 }  // namespace
 
-std::string definition_text(const Definition& definition, const std::vector<std::string>& without) {
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : definition.items()) {
-    if (std::find(without.begin(), without.end(), key) != without.end()) continue;
-    parts.push_back(key + " " + value_text(value));
-  }
-  return join(parts, ", ");
-}
-
 std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison) {
-  const Input in{.runs = runs, .comparison = comparison};
+  const FigureInput in{.runs = runs, .comparison = comparison};
   std::vector<RunFigure> figures;
   add_temperature_sweep(in, figures);
   add_training(in, figures);
@@ -554,7 +407,7 @@ std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Compariso
   add_ranks(in, figures);
   add_rank_over_gamma(in, figures);
   add_spectra(in, figures);
-  add_probes(in, figures);
+  add_layer_figures(in, figures);
   add_scores(in, figures);
   return figures;
 }

@@ -21,8 +21,4 @@ struct RunFigure {
 // Every figure the runs have data for, in the order of the report.
 std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison);
 
-// "gamma 0.001, matrix logits, ..."; keys in `without` are left out.
-std::string definition_text(const Definition& definition,
-                            const std::vector<std::string>& without = {});
-
 }  // namespace kelvin

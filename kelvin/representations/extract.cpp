@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "kelvin/data/batches.h"
-#include "kelvin/math/tempered_cross_entropy.h"
 #include "kelvin/model/modes.h"
 
 namespace kelvin {
@@ -118,14 +117,13 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
 
 Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options) {
   torch::AutoGradMode with_gradients(true);
-  const MeasuringMode mode(model, options.batch_statistics);
+  // One image has no statistics.
+  const MeasuringMode mode(model, options.batch_statistics && options.indices.size() > 1);
   const auto batch = BatchMaker(dataset).make(dataset.train, options.indices);
   Taps taps({.layers = true, .attention = false});
   const auto device = model.parameters().front().device();
   const auto logits = model.forward(batch.images.to(device), &taps);
-  const auto temperature = torch::tensor(options.temperature, torch::kFloat64);
-  const auto loss =
-      tempered_cross_entropy(logits, batch.labels.to(device), temperature.to(device)).loss;
+  const auto loss = options.loss(logits, batch.labels.to(device));
   std::vector<torch::Tensor> weights;
   for (const auto& tap : taps.layers()) weights.push_back(tap.weight);
   const auto gradients = torch::autograd::grad({loss}, weights);

@@ -36,12 +36,13 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
 
 struct GradientOptions {
   std::vector<int64_t> indices;  // of the training split, one batch
-  double temperature = 1;
+  // Of logits and labels, one number: what is differentiated.
+  std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)> loss;
   bool batch_statistics = false;  // as above
 };
 
-// One batch of the training split, with the gradients of its mean cross-entropy at the temperature
-// in the weight of every layer.  In evaluation mode and float32; leaves no gradients behind.
+// One batch of the training split, with the gradients of its loss in the weight of every layer.  In
+// evaluation mode and float32; leaves no gradients behind.
 Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options);
 
 }  // namespace kelvin

@@ -95,5 +95,16 @@ TEST(ShortDuration, IsADashWhenNobodyKnows) {
   EXPECT_EQ(short_duration(kNan), "–");
 }
 
+TEST(Text, ComesInTheOrderOfItsNumbers) {
+  EXPECT_TRUE(comes_before("layer2", "layer10"));
+  EXPECT_FALSE(comes_before("layer10", "layer2"));
+  EXPECT_TRUE(comes_before("layer1.2", "layer1.10"));
+  EXPECT_TRUE(comes_before("a", "b"));
+  EXPECT_TRUE(comes_before("layer", "layer1"));
+  EXPECT_FALSE(comes_before("layer1", "layer1"));
+  EXPECT_TRUE(comes_before("a007b", "a8"));
+  EXPECT_FALSE(comes_before("", ""));
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -46,7 +46,8 @@ TEST(ResumedRun, EndsLikeOneThatWasNotStoppedForConvolutionsToo) {
        {"seed=1", "data.name=glyphs10", "data.train_samples=240", "data.test_samples=64",
         "model.name=resnet10", "model.width=0.125", "model.stem_stride=2", "train.batch_size=8",
         "train.temperature=1e4", "train.epochs=1", "train.precision=bf16", "train.optimizer=adam",
-        "train.lr=1e-6", "measure.names=[\"accuracy\"]"}) {
+        "train.lr=1e-6", "measure.names=[\"accuracy\"]", "measure.epoch_samples=40",
+        "measure.during=[\"layer_spectrum\", \"alignment\", \"gradient_rank\"]"}) {
     config.apply_override(each);
   }
   run(config, folder / "straight", kNoMetadata, {});

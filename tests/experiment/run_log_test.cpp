@@ -37,6 +37,21 @@ TEST(RunLog, GivesBackTheMetricsToTheLastBit) {
   EXPECT_EQ(training.log.metrics()[0], line);
 }
 
+TEST(RunLog, HasOfEachNameTheFirstDefinitionInItsTrajectory) {
+  ObservedTraining training;
+  training.log.add_trajectory(
+      1, 0.5,
+      {{.name = "rank", .value = 7, .layer = "fc", .definition = {{"a", 1}}},
+       {.name = "rank", .value = 9, .layer = "fc", .definition = {{"a", 2}}},
+       {.name = "rank", .value = 5, .layer = "conv"}});
+  const auto lines = load_lines(training.run.path() / "trajectory.jsonl");
+  ASSERT_EQ(lines.size(), 1U);
+  const auto& readings = lines[0].at("readings");
+  ASSERT_EQ(readings.size(), 2U);
+  EXPECT_EQ(readings[0].at("value"), 7);
+  EXPECT_EQ(readings[1].at("layer"), "conv");
+}
+
 TEST(RunLog, MakesCurvesOfTheTrajectory) {
   ObservedTraining training;
   const auto spectrum = [](double first) {

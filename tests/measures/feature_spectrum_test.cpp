@@ -105,7 +105,17 @@ TEST(FeatureSpectrum, HoldsNoMoreThanItSaysHoweverManySamples) {
   EXPECT_EQ(FeatureSpectrum::bytes_for(65536, 100'000, sketch), few);
   EXPECT_LT(few, int64_t{200} << 20);
   const SpectrumOptions exact{.protocol = SpectrumProtocol::exact};
-  EXPECT_EQ(FeatureSpectrum::bytes_for(1000, 100, exact), 100 * 1000 * 4 + 100 * 100 * 8);
+  EXPECT_EQ(FeatureSpectrum::bytes_for(1000, 100, exact), 2 * (100 * 1000 * 4 + 100 * 100 * 8));
+}
+
+TEST(FeatureSpectrum, ReleasedKnowsOnlyHowManyRowsItHad) {
+  FeatureSpectrum spectrum(5, {}, 1);
+  spectrum.update(noise({20, 5}, 0));
+  spectrum.release();
+  EXPECT_EQ(spectrum.rows(), 20);
+  EXPECT_EQ(error_of([&] { spectrum.singular_values(); }), "FeatureSpectrum: no rows were shown");
+  EXPECT_EQ(error_of([&] { spectrum.merge(FeatureSpectrum(5, {}, 1)); }),
+            "FeatureSpectrum: can be merged only as long as it holds its rows");
 }
 
 TEST(FeatureSpectrum, RejectsRowsThatAreNotFiniteOrOfAnotherLength) {

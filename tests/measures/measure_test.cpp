@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/report/glossary.h"
 #include "tests/support/errors.h"
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
@@ -93,7 +94,7 @@ TEST_P(EveryMeasure, GivesReadingsThatSayWhatTheyMean) {
   const auto readings = shown(stream_)->compute();
   EXPECT_FALSE(readings.empty());
   for (const auto& reading : readings) {
-    EXPECT_FALSE(reading.name.empty());
+    EXPECT_FALSE(term(reading.name).meaning.empty()) << "no words for " << reading.name;
     EXPECT_TRUE(std::isfinite(reading.value)) << reading.name;
     EXPECT_TRUE(reading.definition.is_object() && !reading.definition.empty()) << reading.name;
   }

@@ -134,7 +134,7 @@ out["gains"] = np.array([product, gain, gain / product])
   }
   // The last layer stands for the network.
   expect_all({"norm_of_singular_values", "norm_alignment"}, "", expected.at("linear"));
-  expect_all({"top_singular_product", "top_singular_value_of_logits", "top_singular_share"}, "",
+  expect_all({"top_singular_product", "network_gain", "top_singular_share"}, "",
              expected.at("gains"));
   EXPECT_EQ(layer_reading(readings, "weight_rank", "conv").definition["upper_bound"], 4);
   EXPECT_EQ(layer_reading(readings, "weight_rank", "tokens").definition["upper_bound"], 4);
@@ -145,7 +145,7 @@ TEST(NormGrowth, OfAFullyAlignedNetworkIsTheProductOfTopSingularValues) {
       {torch::diag(doubles({2, 1})), torch::diag(doubles({3, 1})), torch::diag(doubles({5, 4}))},
       torch::tensor({{7.0, 0.0}, {1.0, 0.0}}, torch::kFloat64))});
   EXPECT_NEAR(value_of(readings, "top_singular_product"), 30, 1e-9);
-  EXPECT_NEAR(value_of(readings, "top_singular_value_of_logits"), 30, 1e-9);
+  EXPECT_NEAR(value_of(readings, "network_gain"), 30, 1e-9);
   EXPECT_NEAR(value_of(readings, "top_singular_share"), 1, 1e-12);
 }
 
@@ -166,7 +166,7 @@ TEST(NormGrowth, SurvivesProductsThatNoNumberHolds) {
   };
   const auto large = grown({network_of(1e20)});
   EXPECT_FALSE(has_reading(large, "top_singular_product", ""));
-  EXPECT_NEAR(value_of(large, "top_singular_value_of_logits"), 1e5, 1e-6);
+  EXPECT_NEAR(value_of(large, "network_gain"), 1e5, 1e-6);
   EXPECT_EQ(value_of(large, "top_singular_share"), 0);
   const auto fair = grown({network_of(1e10)});
   EXPECT_NEAR(value_of(fair, "top_singular_product") / 1e200, 1, 1e-9);
@@ -187,7 +187,7 @@ TEST(NormGrowth, ScalesWithWeightsAndInputs) {
   EXPECT_NEAR(ratio("weight_norm", "linear"), 3, 1e-9);
   EXPECT_NEAR(ratio("weight_stable_rank", "linear"), 1, 1e-9);
   EXPECT_NEAR(ratio("weight_rank", "linear"), 1, 0);
-  EXPECT_NEAR(ratio("top_singular_value_of_logits", ""), 3, 1e-9);
+  EXPECT_NEAR(ratio("network_gain", ""), 3, 1e-9);
   EXPECT_NEAR(ratio("top_singular_share", ""), 1, 1e-9);
 }
 
@@ -246,11 +246,11 @@ TEST(NormGrowth, OfZerosLeavesOutWhatIsUndefined) {
   EXPECT_FALSE(has_reading(readings, "top_singular_share", ""));
   // No input, no gain; logits of zeros have one of 0.
   readings = grown({record_with_layers({dead}, torch::ones({4, 2}))});
-  EXPECT_FALSE(has_reading(readings, "top_singular_value_of_logits", ""));
+  EXPECT_FALSE(has_reading(readings, "network_gain", ""));
   readings = grown({record_with_layers({dead}, torch::zeros({4, 2}))});
-  EXPECT_FALSE(has_reading(readings, "top_singular_value_of_logits", ""));
+  EXPECT_FALSE(has_reading(readings, "network_gain", ""));
   readings = grown({record_with_layers({weightless}, torch::zeros({4, 2}))});
-  EXPECT_EQ(value_of(readings, "top_singular_value_of_logits"), 0);
+  EXPECT_EQ(value_of(readings, "network_gain"), 0);
   EXPECT_FALSE(has_reading(readings, "top_singular_share", ""));
 }
 

@@ -36,9 +36,9 @@ TEST(LayerTable, HasARowPerLayerAndAColumnPerName) {
   EXPECT_EQ(tables.meanings[0], "covariance_rank: gamma 0.001");
 }
 
-TEST(LayerTable, SaysWhereARankIsOnlyALowerBound) {
-  const auto tables = layer_tables({rank("conv", 64, {{"is_lower_bound", true}})});
-  EXPECT_EQ(tables.tables.at(0).rows.at(0).at(1), "≥ 64");
+TEST(LayerTable, SaysWhereARankIsNotReliable) {
+  const auto tables = layer_tables({rank("conv", 64, {{"is_reliable", false}})});
+  EXPECT_EQ(tables.tables.at(0).rows.at(0).at(1), "~ 64");
 }
 
 TEST(LayerTable, KeepsPopulationsApart) {

@@ -104,9 +104,5 @@ TEST(RunFigures, ShowTheTradeOffOverThreeTemperatures) {
   EXPECT_EQ(ranks->series[0].points[2].y, 3);
 }
 
-TEST(DefinitionText, LeavesOutWhatItIsToldTo) {
-  EXPECT_EQ(definition_text({{"gamma", 0.001}, {"matrix", "logits"}}, {"matrix"}), "gamma 0.001");
-}
-
 }  // namespace
 }  // namespace kelvin

@@ -46,6 +46,10 @@ class Extract : public testing::Test {
     return torch::cat(parts);
   }
 
+  const std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)> loss_ =
+      [](const auto& logits, const auto& labels) {
+        return torch::nn::functional::cross_entropy(logits / 3, labels);
+      };
   Dataset dataset_ = random_dataset(1, "trained");
   std::shared_ptr<Model> model_;
 };
@@ -206,7 +210,7 @@ TEST_F(Extract, RecordsAttentionIfAskedTo) {
 
 TEST_F(Extract, GivesTheGradientsOfTheLossInEveryWeight) {
   const std::vector<int64_t> indices = {4, 0, 9};
-  const auto record = extract_gradients(*model_, dataset_, {.indices = indices, .temperature = 3});
+  const auto record = extract_gradients(*model_, dataset_, {.indices = indices, .loss = loss_});
   EXPECT_EQ(record.split, Split::train);
   const auto batch = BatchMaker(dataset_.mean, dataset_.deviation).make(dataset_.train, indices);
   EXPECT_TRUE(record.labels.equal(batch.labels));
@@ -227,7 +231,9 @@ TEST_F(Extract, GivesTheGradientsOfTheLossInEveryWeight) {
 
 TEST_F(Extract, OfGradientsLeavesNoneInTheModelAndItsModeAsItWas) {
   model_->train();
-  extract_gradients(*model_, dataset_, {.indices = {1, 2}});
+  extract_gradients(*model_, dataset_, {.indices = {1, 2}, .loss = loss_});
+  // One image has no statistics.
+  extract_gradients(*model_, dataset_, {.indices = {1}, .loss = loss_, .batch_statistics = true});
   EXPECT_TRUE(model_->is_training());
   for (const auto& parameter : model_->parameters()) EXPECT_FALSE(parameter.grad().defined());
 }

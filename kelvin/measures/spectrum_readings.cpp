@@ -1,0 +1,127 @@
+#include "kelvin/measures/spectrum_readings.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kelvin/math/spectrum.h"
+#include "kelvin/measures/rank_readings.h"
+
+namespace kelvin {
+namespace {
+
+// A sketch tells ranks up to this share of its size, and thresholds down to this multiple of what
+// the tail adds to every eigenvalue.
+constexpr int64_t kShareOfSize = 4;
+constexpr double kOverTail = 2;
+
+int64_t largest_rank(const LayerValues& values) {
+  const auto features = values.is_sketched ? values.features : values.width;
+  return std::min(values.samples - 1, features);
+}
+
+double hashed_width(const LayerValues& values) {
+  return static_cast<double>(values.width - values.anchors);
+}
+
+Definition definition_of(const LayerValues& values) {
+  Definition result = {
+      {"matrix", "output of the layer, samples x features"},
+      {"tap", "after normalisation, residual add and activation"},
+      {"centring", "each feature's mean over the samples removed"},
+      {"features", values.features},
+      {"samples", values.samples},
+      {"protocol", values.protocol},
+      {"precision", values.is_sketched ? "float32 forward and projection, float64 spectrum"
+                                       : "float32 forward, float64 covariance"}};
+  if (values.is_sketched) {
+    result["sketch"] = values.width;
+    result["anchors"] = values.anchors;
+    // Relative standard error of a singular value whose direction is not anchored; what the tail
+    // adds comes on top.
+    result["sketch_error"] = std::sqrt(0.5 / hashed_width(values));
+  } else if (values.width < values.features) {
+    result["features_used"] = values.width;
+  }
+  return result;
+}
+
+Reading rank_reading(const LayerValues& values, double gamma) {
+  auto meaning = definition_of(values);
+  meaning["matrix"] = "covariance of the layer's output, feature x feature";
+  meaning["gamma"] = gamma;
+  meaning["threshold"] = "gamma * largest eigenvalue";
+  meaning["upper_bound"] = largest_rank(values);
+  if (values.is_sketched) {
+    const auto bounds = rank_bounds(values, gamma);
+    meaning["rank_bounds"] = {bounds.low, bounds.high};
+    meaning["is_reliable"] = bounds.is_reliable;
+  }
+  return {.name = "covariance_rank",
+          .value = static_cast<double>(covariance_rank(values, gamma)),
+          .layer = values.layer,
+          .split = "test",
+          .definition = meaning};
+}
+
+}  // namespace
+
+int64_t covariance_rank(const LayerValues& values, double gamma) {
+  return numerical_rank(values.singular_values, std::sqrt(gamma));
+}
+
+// A random map to k numbers changes variances of what has rank r by factors between
+// (1 - sqrt(r / k))^2 and (1 + sqrt(r / k))^2, and adds the variance of what comes after an
+// eigenvalue, over k, to it.
+RankBounds rank_bounds(const LayerValues& values, double gamma) {
+  const auto rank = covariance_rank(values, gamma);
+  if (!values.is_sketched || rank == 0) return {.low = rank, .high = rank};
+  const auto eigenvalues = values.singular_values.square();
+  const auto after = eigenvalues.sum() - eigenvalues.cumsum(0);
+  const auto added = after / hashed_width(values);
+  const double largest = eigenvalues[0].item<double>();
+  const double change = std::sqrt(static_cast<double>(rank) / hashed_width(values));
+  const double higher = gamma * std::pow(1 + change, 2) * largest;
+  const double lower = gamma * std::pow(1 - std::min(change, 1.0), 2) * largest;
+  RankBounds bounds;
+  bounds.low = (eigenvalues - added > higher).sum().item<int64_t>();
+  bounds.is_reliable = kShareOfSize * rank <= values.width &&
+                       kOverTail * added[rank - 1].item<double>() <= gamma * largest;
+  bounds.high =
+      bounds.is_reliable ? (eigenvalues > lower).sum().item<int64_t>() : largest_rank(values);
+  return bounds;
+}
+
+Readings spectrum_readings(const LayerValues& values, double gamma, int64_t top) {
+  Readings readings = {rank_reading(values, gamma)};
+  for (const double other : {1e-2, 1e-3, 1e-4}) {
+    if (other != gamma) readings.push_back(rank_reading(values, other));
+  }
+  const Reading like{
+      .name = "", .layer = values.layer, .split = "test", .definition = definition_of(values)};
+  // A thousand times finer in variance, which is below what a sketch can tell.
+  if (!values.is_sketched) {
+    auto numerical = like;
+    numerical.name = "numerical_rank";
+    numerical.value = static_cast<double>(numerical_rank(values.singular_values, gamma));
+    numerical.definition["gamma"] = gamma;
+    numerical.definition["threshold"] = "gamma * sigma_1";
+    numerical.definition["upper_bound"] = largest_rank(values);
+    readings.push_back(numerical);
+  }
+  for (auto& reading : rank_readings(values.singular_values, like)) {
+    readings.push_back(std::move(reading));
+  }
+  for (int64_t i = 0; i < std::min(top, values.singular_values.size(0)); ++i) {
+    auto value = like;
+    value.name = "singular_value";
+    value.value = values.singular_values[i].item<double>();
+    value.index = i;
+    readings.push_back(value);
+  }
+  return readings;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "kelvin/core/reading.h"
+
+namespace kelvin {
+
+// The spectrum of one layer's outputs, and how it was come by.
+struct LayerValues {
+  std::string layer;
+  std::string protocol;
+  torch::Tensor singular_values = {};  // of the centred matrix [samples, features], descending
+  int64_t samples = 0;
+  int64_t features = 0;
+  int64_t width = 0;    // features that were looked at, or numbers that they were projected to
+  int64_t anchors = 0;  // of these, directions that were kept
+  bool is_sketched = false;
+};
+
+// Eigenvalues of the covariance above gamma times the largest.
+int64_t covariance_rank(const LayerValues& values, double gamma);
+
+// Between which ranks the true one lies by what is known of random projections to first order, and
+// whether these are close: what falls on a rank from above and what rises to it from below.
+struct RankBounds {
+  int64_t low = 0;
+  int64_t high = 0;
+  bool is_reliable = true;
+};
+RankBounds rank_bounds(const LayerValues& values, double gamma);
+
+// Ranks with and without threshold, and the `top` first singular values.
+Readings spectrum_readings(const LayerValues& values, double gamma, int64_t top);
+
+}  // namespace kelvin

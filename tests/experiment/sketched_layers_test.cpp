@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kelvin/data/dataset.h"
+#include "kelvin/model/weights.h"
+#include "kelvin/representations/extract.h"
+#include "tests/support/built_model.h"
+#include "tests/support/measured.h"
+#include "tests/support/real_data.h"
+
+namespace kelvin {
+namespace {
+
+// Layers of the published ResNet-20: 16384, 8192 and 4096 features.
+const std::set<std::string> kLayers = {"conv1", "layer2.0.conv2", "layer3.2.conv2"};
+constexpr int64_t kSamples = 2500;
+
+class SketchedLayersSlow : public RealData {
+ protected:
+  std::vector<Record> records() const {
+    const auto model = built_model("resnet20");
+    load_weights(data_folder() / "weights" / "cifar10-resnet20.safetensors", *model);
+    const auto dataset = load_dataset("cifar10", {.train_samples = 10,
+                                                  .test_samples = kSamples,
+                                                  .data_folder = data_folder(),
+                                                  .normalisation = Normalisation::imagenet});
+    std::vector<Record> records;
+    extract(*model, dataset, dataset, {.with_layers = true}, [&](Record record) {
+      std::erase_if(record.layers, [](const auto& layer) { return !kLayers.contains(layer.name); });
+      for (auto& layer : record.layers) layer.input = layer.product = torch::Tensor();
+      records.push_back(record);
+    });
+    return records;
+  }
+};
+
+NamedTensors spectra_of(const Measure& measure) {
+  NamedTensors spectra;
+  for (const auto& layer : kLayers) spectra[layer] = measure.curves().at("spectrum/" + layer);
+  return spectra;
+}
+
+double error_of_top(const torch::Tensor& values, const torch::Tensor& exact, int64_t count) {
+  return (values.narrow(0, 0, count) / exact.narrow(0, 0, count) - 1).abs().max().item<double>();
+}
+
+// Sketches of real layers beside their exact spectra.
+TEST_F(SketchedLayersSlow, AreWithinTheirStatedBounds) {
+  const auto shown = records();
+  const MeasureContext context{.test_samples = kSamples};
+  const auto exact = make_measure("layer_spectrum", {{"protocol", "exact"}}, context);
+  const auto sketch = make_measure("layer_spectrum", {}, context);
+  const auto plain = make_measure("layer_spectrum", {{"anchors", 0}}, context);
+  const auto enlarged = make_measure("layer_spectrum", {{"enlarge", true}}, context);
+  for (auto* measure : {exact.get(), sketch.get(), plain.get(), enlarged.get()}) {
+    show(*measure, shown);
+  }
+  const auto wanted = spectra_of(*exact);
+  const auto values = spectra_of(*sketch);
+  const auto values_without_anchors = spectra_of(*plain);
+  const auto values_enlarged = spectra_of(*enlarged);
+  for (const auto& layer : kLayers) {
+    const auto of_layer = [&](const Measure& measure) {
+      for (const auto& reading : measure.compute()) {
+        if (reading.name == "covariance_rank" && reading.layer == layer) return reading;
+      }
+      return Reading{};
+    };
+    const auto rank = of_layer(*sketch);
+    const auto true_rank = of_layer(*exact).value;
+    const auto bounds = rank.definition.at("rank_bounds");
+    EXPECT_LE(bounds[0].get<double>(), true_rank) << layer;
+    EXPECT_GE(bounds[1].get<double>(), true_rank) << layer;
+    EXPECT_EQ(of_layer(*enlarged).value, true_rank) << layer;
+    EXPECT_LT(error_of_top(values_enlarged.at(layer), wanted.at(layer), 50), 0.01) << layer;
+    const double error = error_of_top(values.at(layer), wanted.at(layer), 50);
+    EXPECT_LT(error, 0.04) << layer;
+    // What anchors are for.
+    EXPECT_LT(2 * error, error_of_top(values_without_anchors.at(layer), wanted.at(layer), 50))
+        << layer;
+    EXPECT_LT(error_of_top(values.at(layer), wanted.at(layer), 10), 0.01) << layer;
+    RecordProperty(layer, std::to_string(rank.value) + " of " + std::to_string(true_rank) +
+                              ", top 50 off by " + std::to_string(error));
+  }
+}
+
+}  // namespace
+}  // namespace kelvin
