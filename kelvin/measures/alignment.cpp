@@ -126,7 +126,7 @@ class Alignment : public Measure {
     auto result = grams_.definition(layer);
     result["of"] = "abs cosines of right singular vectors of W and left singular vectors of A";
     result["k"] = k_;
-    result["left_out"] = "singular values below 1e-6 of the largest";
+    result["left_out"] = "singular values below 1e-5 of the largest";
     return result;
   }
 

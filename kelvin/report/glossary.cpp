@@ -50,8 +50,8 @@ std::vector<Term> first_terms() {
        .meaning = "The norm of the logits at the end of training over the one at initialisation."},
       {.name = "singular_value",
        .label = "singular value",
-       .meaning = "A singular value of the matrix of logits; those far below the first carry "
-                  "little."},
+       .meaning = "A singular value of the matrix of logits, or with a layer of its centred "
+                  "outputs; those far below the first carry little."},
       {.name = "entropy_ratio",
        .label = "entropy of the probabilities",
        .meaning = "The mean entropy of a sample's probabilities softmax(M / T) over that of equal "

@@ -7,8 +7,8 @@ const std::vector<Term>& layer_glossary() {
       {.name = "covariance_rank",
        .label = "covariance rank",
        .meaning = "How many directions the outputs of a layer vary in: eigenvalues of their "
-                  "covariance above gamma times the largest. At most what a sketch of a wide layer "
-                  "can tell; then it is a lower bound."},
+                  "covariance above gamma times the largest. Of a wide layer it is that of a "
+                  "projection, and marked where that is not reliable."},
       {.name = "numerical_rank",
        .label = "numerical rank",
        .meaning = "How many singular values of the centred outputs of a layer exceed gamma times "
