@@ -1,7 +1,6 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
@@ -15,7 +14,7 @@ namespace kelvin {
 namespace {
 
 constexpr int64_t kPilotSamples = 512;  // that a sketch's anchors come from
-constexpr int kCurvePoints = 25;        // of the curve over gamma, from 1e-4 to 1e-1
+constexpr int64_t kCurvePoints = 25;    // of the curve over gamma, from 1e-4 to 1e-1
 
 struct LayerSpectrumOptions {
   double gamma = 1e-3;
@@ -161,19 +160,16 @@ class LayerSpectrum : public Measure {
     check_shown();
     NamedTensors curves;
     const auto prefix = options_.protocol == "sketch" ? "" : options_.protocol + "_";
-    std::vector<double> gammas;
-    for (int i = 0; i < kCurvePoints; ++i) {
-      gammas.push_back(std::pow(10, -4 + 3.0 * i / (kCurvePoints - 1)));
-    }
-    curves[prefix + "rank_curve_gamma"] = torch::tensor(gammas, torch::kFloat64);
+    const auto gammas = torch::logspace(-4, -1, kCurvePoints, 10, torch::kFloat64);
+    curves[prefix + "rank_curve_gamma"] = gammas;
     for (const auto& layer : layers_) {
       const auto values = values_of(layer);
-      std::vector<double> ranks;
-      for (const double gamma : gammas) {
-        ranks.push_back(static_cast<double>(covariance_rank(values, gamma)));
+      auto ranks = torch::empty({kCurvePoints}, torch::kFloat64);
+      for (int64_t i = 0; i < kCurvePoints; ++i) {
+        ranks[i] = static_cast<double>(covariance_rank(values, gammas[i].item<double>()));
       }
-      curves[prefix + "spectrum/" + layer.name] = values.singular_values;
-      curves[prefix + "rank_curve/" + layer.name] = torch::tensor(ranks, torch::kFloat64);
+      curves[c10::str(prefix, "spectrum/", layer.name)] = values.singular_values;
+      curves[c10::str(prefix, "rank_curve/", layer.name)] = ranks;
     }
     return curves;
   }

@@ -7,6 +7,7 @@
 namespace kelvin {
 namespace {
 
+// A table.  NOLINTNEXTLINE(readability-function-size)
 std::vector<Term> first_terms() {
   return {
       {.name = "accuracy",

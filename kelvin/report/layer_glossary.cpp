@@ -2,6 +2,7 @@
 
 namespace kelvin {
 
+// A table.  NOLINTNEXTLINE(readability-function-size)
 const std::vector<Term>& layer_glossary() {
   static const std::vector<Term> terms = {
       {.name = "covariance_rank",

@@ -40,7 +40,8 @@ class SketchedLayersSlow : public RealData {
 NamedTensors spectra_of(const Measure& measure, const std::string& prefix = "") {
   NamedTensors spectra;
   const auto curves = measure.curves();
-  for (const auto& layer : kLayers) spectra[layer] = curves.at(prefix + "spectrum/" + layer);
+  for (const auto& layer : kLayers)
+    spectra[layer] = curves.at(c10::str(prefix, "spectrum/", layer));
   return spectra;
 }
 
