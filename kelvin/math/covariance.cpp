@@ -97,10 +97,8 @@ torch::Tensor CovarianceAccumulator::singular_values() const {
 }
 
 int64_t CovarianceAccumulator::bytes_for(int64_t dims) {
-  // Sums, the products of a block or the solver's copy of the sums, and the rows of a block in both
-  // precisions.
   const auto scatter = dims * dims * static_cast<int64_t>(sizeof(double));
-  return 2 * scatter + 4 * kBlockRows * dims * static_cast<int64_t>(sizeof(double));
+  return scatter + 2 * kBlockRows * dims * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace kelvin

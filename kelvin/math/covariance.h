@@ -38,7 +38,7 @@ class CovarianceAccumulator {
   // least one row is needed.  Their squares over rows - 1 are the eigenvalues of the covariance.
   torch::Tensor singular_values() const;
 
-  // Bytes of one that has so many dimensions, at its largest.
+  // Bytes of one that has so many dimensions, between blocks.
   static int64_t bytes_for(int64_t dims);
 
  private:

@@ -213,6 +213,9 @@ class LayerSpectrum : public Measure {
       const auto pilot = options_.spectrum.anchors > 0 ? kPilotSamples : 0;
       if (is_sketched) plan.held += dims * kFloat * (options_.spectrum.anchors + 1 + pilot);
     }
+    // Sums are there twice while products are added to them and while their spectrum is computed,
+    // for one layer at a time.
+    if (!plan.bytes.empty()) plan.held += *std::max_element(plan.bytes.begin(), plan.bytes.end());
     int64_t used = 0;
     int64_t pass = 0;
     for (const auto bytes : plan.bytes) {
