@@ -11,6 +11,10 @@ nlohmann::ordered_json fields_of(const Reading& reading) {
   if (!reading.detector.empty()) fields["detector"] = reading.detector;
   if (!reading.ood.empty()) fields["ood"] = reading.ood;
   if (reading.index) fields["index"] = *reading.index;
+  if (reading.interval) {
+    fields["low"] = reading.interval->low;
+    fields["high"] = reading.interval->high;
+  }
   return fields;
 }
 

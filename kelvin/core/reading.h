@@ -12,6 +12,13 @@ namespace kelvin {
 // A rank without these is not a number.  Always a JSON object.
 using Definition = nlohmann::json;
 
+// Where a number may lie, given the samples it was measured on; the definition says how it was
+// found.
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
 // One measured number.  The optional fields say what it was measured on, where that applies.
 struct Reading {
   std::string name;
@@ -21,6 +28,7 @@ struct Reading {
   std::string detector = {};
   std::string ood = {};
   std::optional<int64_t> index = {};
+  std::optional<Interval> interval = {};
   Definition definition = Definition::object();
 };
 

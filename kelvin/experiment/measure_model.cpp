@@ -93,6 +93,7 @@ class Session {
       show(dataset_, Split::train, false, [&](const Record& record) {
         if (!detectors_.empty()) fit_record.add(record);
       });
+      show_train_again(dataset_, false);
       for (auto& each : detectors_) each.detector->fit(fit_record.whole());
     }
     show(dataset_, Split::test, false, [&](const Record& record) {
@@ -103,7 +104,10 @@ class Session {
 
   void see_foreign(const Dataset& foreign) {
     const auto& needs = measures_.needs();
-    if (needs.ood && needs.train_split) show(foreign, Split::train, true, [](const Record&) {});
+    if (needs.ood && needs.train_split) {
+      show(foreign, Split::train, true, [](const Record&) {});
+      show_train_again(foreign, true);
+    }
     if (!needs.ood && detectors_.empty()) return;
     show(foreign, Split::test, true, [&](const Record& record) {
       for (auto& each : detectors_) {
@@ -165,17 +169,37 @@ class Session {
          .loss = settings_.loss_at(settings_.context().temperature)}));
   }
 
+  void show_train_again(const Dataset& dataset, bool is_ood) {
+    for (int64_t pass = 1; measures_.wants_train_again(); ++pass) {
+      show(
+          dataset, Split::train, is_ood, [](const Record&) {}, pass);
+    }
+  }
+
+  // Every pass has its own order, which does not follow that of the dataset: some are sorted by
+  // class, and who learns from a stream would learn one class after another.
+  std::vector<int64_t> train_order(const Dataset& dataset, int64_t pass) const {
+    const auto sample =
+        shuffled_sample(seed(), settings_.measure.train_samples, dataset.train.size());
+    if (pass == 0) return sample;
+    std::vector<int64_t> indices;
+    indices.reserve(sample.size());
+    for (const auto place : epoch_order(seed(), pass, static_cast<int64_t>(sample.size()))) {
+      indices.push_back(sample[static_cast<size_t>(place)]);
+    }
+    return indices;
+  }
+
   template <class Extra>
-  void show(const Dataset& dataset, Split split, bool is_ood, const Extra& extra) {
+  void show(const Dataset& dataset, Split split, bool is_ood, const Extra& extra,
+            int64_t pass = 0) {
     const auto& needs = measures_.needs();
     const bool for_measures = !is_ood || needs.ood;
     ExtractOptions options{.split = split,
                            .is_ood = is_ood,
                            .with_layers = needs.layers && for_measures,
                            .with_attention = needs.attention && for_measures};
-    if (split == Split::train) {
-      options.indices = fixed_sample(seed(), settings_.measure.train_samples, dataset.train.size());
-    }
+    if (split == Split::train) options.indices = train_order(dataset, pass);
     extract(model_, dataset, dataset_, options, [&](const Record& record) {
       stop_if_asked();
       if (for_measures) measures_.update(record);

@@ -65,6 +65,18 @@ bool MeasureSet::wants_another_pass() {
   return is_wanted;
 }
 
+bool MeasureSet::wants_train_again() {
+  bool is_wanted = false;
+  for (auto& each : measures_) {
+    each.is_watching = each.is_watching && each.measure->wants_train_again();
+    is_wanted |= each.is_watching;
+  }
+  if (!is_wanted) {
+    for (auto& each : measures_) each.is_watching = true;
+  }
+  return is_wanted;
+}
+
 Readings MeasureSet::compute(
     const std::function<void(size_t, const std::string&)>& before_each) const {
   Readings readings;

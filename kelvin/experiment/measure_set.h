@@ -27,6 +27,9 @@ class MeasureSet {
   // After the last update: whether somebody asks for all of them again.  Only those who did are
   // shown the updates that follow.
   bool wants_another_pass();
+  // The same after all of a training split, for that split; once nobody asks any more, what
+  // follows is for all of them.
+  bool wants_train_again();
 
   // `before_each` hears the place and the name of each measure before it computes.
   Readings compute(const std::function<void(size_t, const std::string&)>& before_each =

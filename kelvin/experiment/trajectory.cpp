@@ -180,7 +180,7 @@ Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first
   const auto& needs = measures.needs();
   // Batch normalisations know nothing of the data before the first step.
   const bool is_fresh = is_first && settings_.init.pretrained.empty();
-  const auto show = [&](Split split) {
+  const auto show = [&](Split split, bool is_again = false) {
     auto sample = split == Split::train ? train_sample_ : test_sample_;
     const bool uses_batches = is_fresh && sample.size() > 1;
     // In their own order, what is of the whole test split has the very bits of the readings.
@@ -193,12 +193,16 @@ Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first
              .indices = sample},
             [&](const Record& record) {
               check_finite(state, record);
-              if (split == Split::train) observed.train_loss += loss_sum(state, record);
+              if (split == Split::train && !is_again) {
+                observed.train_loss += loss_sum(state, record);
+              }
               measures.update(record);
             });
   };
   look_closely(state, measures, is_fresh && test_sample_.size() > 1);
-  for (const auto split : {Split::train, Split::test}) show(split);
+  show(Split::train);
+  while (measures.wants_train_again()) show(Split::train, /*is_again=*/true);
+  show(Split::test);
   observed.train_loss /= static_cast<double>(train_sample_.size());
   if (needs.ood) show_foreign(state.model, measures);
   while (measures.wants_another_pass()) show(Split::test);

@@ -42,6 +42,9 @@ class Measure {
   virtual void see_gradients(const Record& /*record*/) {}
   // After the last update.  True asks to be shown all of the test split again, for a closer look.
   virtual bool wants_another_pass() { return false; }
+  // After all of a training split was shown, that of the dataset trained on or a foreign one's.
+  // True asks to be shown it again, in another order, before anything else.
+  virtual bool wants_train_again() { return false; }
 
   // `other` is of the same class, was made with the same settings and has seen the same sample.
   virtual void merge(const Measure& other) = 0;

@@ -42,8 +42,13 @@ torch::Tensor Attention::forward(const torch::Tensor& tokens, const torch::Tenso
   if (taps) taps->record(tap_of(name + ".qkv", qkv_, tokens, qkv, qkv));
   const auto mixed = mixed_values(qkv, name, taps);
   const auto product = product_of(projection_, mixed);
-  auto output = residual + dropout_(product);
-  if (taps) taps->record(tap_of(name + ".proj", projection_, mixed, product, output));
+  const auto added = dropout_(product);
+  auto output = residual + added;
+  if (taps) {
+    auto last = tap_of(name + ".proj", projection_, mixed, product, output);
+    last.before_add = added;
+    taps->record(std::move(last));
+  }
   return output;
 }
 

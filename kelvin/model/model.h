@@ -25,8 +25,10 @@ struct Tap {
   torch::Tensor input = {};    // what the weight is applied to: [..., in] or [samples, in, ...]
   torch::Tensor product = {};  // what the layer itself makes of it: [..., out] or maps
   torch::Tensor output = {};   // after normalisation, residual add and activation
-  int64_t stride = 1;          // of a convolution
-  int64_t padding = 0;         // of a convolution
+  // After normalisation, before what a residual connection adds; undefined where none does.
+  torch::Tensor before_add = {};
+  int64_t stride = 1;   // of a convolution
+  int64_t padding = 0;  // of a convolution
 };
 
 // One attention layer seen in a forward pass.

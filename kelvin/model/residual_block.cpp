@@ -48,10 +48,13 @@ torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string&
   const auto first = product_of(conv1_, input);
   const auto hidden = torch::relu(bn1_(first));
   const auto second = product_of(conv2_, hidden);
-  auto output = torch::relu(bn2_(second) + shortcut(input, taps));
+  const auto residual = bn2_(second);
+  auto output = torch::relu(residual + shortcut(input, taps));
   if (taps) {
     taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
-    taps->record(tap_of(name + ".conv2", conv2_, hidden, second, output));
+    auto last = tap_of(name + ".conv2", conv2_, hidden, second, output);
+    last.before_add = residual;
+    taps->record(std::move(last));
   }
   return output;
 }
@@ -77,11 +80,14 @@ torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string&
   const auto second = product_of(conv2_, narrow);
   const auto spatial = torch::relu(bn2_(second));
   const auto third = product_of(conv3_, spatial);
-  auto output = torch::relu(bn3_(third) + shortcut(input, taps));
+  const auto residual = bn3_(third);
+  auto output = torch::relu(residual + shortcut(input, taps));
   if (taps) {
     taps->record(tap_of(name + ".conv1", conv1_, input, first, narrow));
     taps->record(tap_of(name + ".conv2", conv2_, narrow, second, spatial));
-    taps->record(tap_of(name + ".conv3", conv3_, spatial, third, output));
+    auto last = tap_of(name + ".conv3", conv3_, spatial, third, output);
+    last.before_add = residual;
+    taps->record(std::move(last));
   }
   return output;
 }

@@ -69,8 +69,13 @@ class TransformerBlock : public torch::nn::Module {
     if (taps) taps->record(tap_of(name + ".fc1", widen_, input, first, hidden));
     const auto kept = dropout_(hidden);
     const auto second = product_of(narrow_, kept);
-    auto output = tokens + dropout_(second);
-    if (taps) taps->record(tap_of(name + ".fc2", narrow_, kept, second, output));
+    const auto added = dropout_(second);
+    auto output = tokens + added;
+    if (taps) {
+      auto last = tap_of(name + ".fc2", narrow_, kept, second, output);
+      last.before_add = added;
+      taps->record(std::move(last));
+    }
     return output;
   }
 

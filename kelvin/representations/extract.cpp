@@ -43,6 +43,7 @@ std::vector<LayerRecord> layer_records(const Taps& taps) {
                        .input = tap.input.cpu(),
                        .product = tap.product.cpu(),
                        .output = tap.output.cpu(),
+                       .before_add = on_cpu(tap.before_add),
                        .stride = tap.stride,
                        .padding = tap.padding});
   }
@@ -109,9 +110,10 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
   const auto bounds = equal_batches(static_cast<int64_t>(indices.size()),
                                     batch_size_for(trained_on.shown_shape(), options));
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const auto batch =
-        batches.make(images, {indices.begin() + bounds[i], indices.begin() + bounds[i + 1]});
-    consume(record_of(model, batch, dataset, options));
+    const std::vector<int64_t> chosen(indices.begin() + bounds[i], indices.begin() + bounds[i + 1]);
+    auto record = record_of(model, batches.make(images, chosen), dataset, options);
+    record.indices = torch::tensor(chosen, torch::kInt64);
+    consume(record);
   }
 }
 
@@ -137,7 +139,8 @@ Record extract_gradients(Model& model, const Dataset& dataset, const GradientOpt
   for (size_t i = 0; i < gradients.size(); ++i) {
     auto& layer = record.layers[i];
     layer.gradient = gradients[i].cpu();
-    for (auto* tensor : {&layer.weight, &layer.bias, &layer.input, &layer.product, &layer.output}) {
+    for (auto* tensor : {&layer.weight, &layer.bias, &layer.input, &layer.product, &layer.output,
+                         &layer.before_add}) {
       if (tensor->defined()) *tensor = tensor->detach();
     }
   }

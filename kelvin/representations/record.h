@@ -19,6 +19,8 @@ struct LayerRecord {
   torch::Tensor input = {};
   torch::Tensor product = {};   // weight applied to input, plus bias
   torch::Tensor output = {};    // after normalisation, residual add and activation
+  // After normalisation, before what a residual connection adds; undefined where none does.
+  torch::Tensor before_add = {};
   torch::Tensor gradient = {};  // of the batch's mean loss in the weight; only if asked for
   int64_t stride = 1;           // of a convolution
   int64_t padding = 0;          // of a convolution
@@ -44,6 +46,8 @@ struct Record {
   // a normalisation follows.
   torch::Tensor weight = {};
   torch::Tensor bias = {};
+  // [samples] int64, which samples of the split these are, whatever the order; may be undefined
+  torch::Tensor indices = {};
   std::vector<LayerRecord> layers = {};         // in order of execution; only if asked for
   std::vector<AttentionRecord> attention = {};  // in order of execution; only if asked for
 

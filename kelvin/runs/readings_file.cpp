@@ -29,6 +29,9 @@ Reading reading_of(const Json& line, const Json& definitions) {
   reading.detector = line.value("detector", "");
   reading.ood = line.value("ood", "");
   if (line.contains("index")) reading.index = line["index"].get<int64_t>();
+  if (line.contains("low") && line.contains("high")) {
+    reading.interval = {.low = line["low"].get<double>(), .high = line["high"].get<double>()};
+  }
   reading.definition = Definition(definitions.at(line.at("definition").get<std::string>()));
   return reading;
 }

@@ -27,6 +27,11 @@ TEST(FieldsOf, HoldEverythingButTheDefinitionInAFixedOrder) {
             R"("ood":"textures","index":4})");
 }
 
+TEST(FieldsOf, TellBothEndsOfAnInterval) {
+  const Reading reading{.name = "kappa", .value = 0.5, .interval = Interval{0.25, 0.75}};
+  EXPECT_EQ(fields_of(reading).dump(), R"({"name":"kappa","value":0.5,"low":0.25,"high":0.75})");
+}
+
 TEST(FieldsOf, KeepTheIndexZero) {
   EXPECT_EQ(fields_of({.name = "singular_value", .value = 1, .index = 0}).at("index"), 0);
 }

@@ -13,13 +13,14 @@ namespace {
 class Witness : public Measure {
  public:
   Witness(Needs needs, int64_t passes, int64_t bytes)
-      : needs_(needs), passes_(passes), bytes_(bytes) {}
+      : needs_(needs), passes_(passes), train_passes_(passes), bytes_(bytes) {}
 
   Needs needs() const override { return needs_; }
   void see_sample(const Record&) override { ++samples_; }
   void update(const Record&) override { ++updates_; }
   void see_gradients(const Record&) override { ++gradients_; }
   bool wants_another_pass() override { return --passes_ > 0; }
+  bool wants_train_again() override { return --train_passes_ > 0; }
   void merge(const Measure&) override {}
   NamedTensors state() const override { return {}; }
   Readings compute() const override {
@@ -37,6 +38,7 @@ class Witness : public Measure {
  private:
   Needs needs_;
   int64_t passes_;
+  int64_t train_passes_;
   int64_t bytes_;
   int64_t samples_ = 0;
   int64_t updates_ = 0;
@@ -82,6 +84,20 @@ TEST(MeasureSet, ShowsEachWhatItAskedForAndFurtherPassesOnlyToThoseWhoWantThem) 
   for (const auto& reading : readings) values.push_back(reading.value);
   EXPECT_EQ(values, (std::vector<double>{0, 1, 0, 1, 3, 1}));
   EXPECT_EQ(set.curves().size(), 2U);
+}
+
+TEST(MeasureSet, ShowsATrainingSplitAgainOnlyToThoseWhoWantItAndWhatFollowsToAll) {
+  auto set = two_witnesses();
+  for (int64_t dataset = 0; dataset < 2; ++dataset) {
+    do {
+      set.update(a_record());
+    } while (set.wants_train_again());
+  }
+  set.update(a_record());
+  const auto readings = set.compute();
+  // Three passes of the first, which all of them wanted but the simple one; then one each.
+  EXPECT_EQ(readings[1].value, 3);
+  EXPECT_EQ(readings[4].value, 5);
 }
 
 TEST(MeasureSet, RefusesMoreMemoryThanIsAllowed) {

@@ -55,6 +55,30 @@ TEST(Bottleneck, AddsItsInputAndIsNarrowInside) {
   EXPECT_EQ(taps.layers()[1].name, "block.conv2");
 }
 
+// What the last layer of a block says before the shortcut is added; nothing is added to the others.
+template <class Block>
+void expect_before_add_without_shortcut(const BlockShape& shape) {
+  torch::manual_seed(3);
+  Block block(shape);
+  block.eval();
+  const auto input = torch::rand({2, shape.inputs, 6, 6});
+  Taps taps;
+  const auto output = block.forward(input, "block", &taps);
+  const auto& layers = taps.layers();
+  for (size_t i = 0; i + 1 < layers.size(); ++i) EXPECT_FALSE(layers[i].before_add.defined());
+  ASSERT_TRUE(layers.back().before_add.defined());
+  EXPECT_TRUE(torch::relu(layers.back().before_add + input).equal(output));
+  EXPECT_FALSE(torch::relu(layers.back().before_add).allclose(output));
+}
+
+TEST(BasicBlock, TellsWhatItHadBeforeTheShortcut) {
+  expect_before_add_without_shortcut<BasicBlock>({.inputs = 4, .outputs = 4});
+}
+
+TEST(Bottleneck, TellsWhatItHadBeforeTheShortcut) {
+  expect_before_add_without_shortcut<Bottleneck>({.inputs = 8, .outputs = 8});
+}
+
 TEST(Bottleneck, HalvesItsMapsInTheMiddle) {
   Bottleneck block({.inputs = 4, .outputs = 8, .stride = 2});
   Taps taps;
