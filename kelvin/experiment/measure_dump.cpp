@@ -15,6 +15,7 @@
 #include "kelvin/experiment/measure_set.h"
 #include "kelvin/math/softmax.h"
 #include "kelvin/math/tensor_arrays.h"
+#include "kelvin/measures/takes_test_split.h"
 
 namespace kelvin {
 namespace {
@@ -118,12 +119,17 @@ double temperature_of(const Arrays& arrays, const std::string& where) {
 }
 
 // What the dump lacks for a measure; empty if nothing.
-std::string missing_for(const Needs& needs, const Record& record) {
+std::string missing_for(const Measure& measure, const Record& record) {
+  const auto needs = measure.needs();
+  const auto* on_test = dynamic_cast<const TakesTestSplit*>(&measure);
   if (needs.attention) return "attention layers";
   if (needs.layer_inputs) return "weights and inputs of all layers";
   if (needs.gradients) return "gradients";
-  if (needs.layers && needs.train_split) return "layers on the training split";
-  return needs.layers && record.layers.empty() ? "layers ('layer/NAME', or 'features')" : "";
+  if (needs.layers && needs.train_split && on_test == nullptr) {
+    return "layers on the training split";
+  }
+  if (needs.layers && record.layers.empty()) return "layers ('layer/NAME', or 'features')";
+  return on_test == nullptr ? "" : on_test->missing_in(record);
 }
 
 // The samples of a record in another order, and only so many.
@@ -149,7 +155,7 @@ MeasureSet measures_for(const Record& record, const std::vector<std::string>& na
     auto own = settings.section("measure." + name);
     auto measure = measures().find(name).make(context, own);
     own.reject_unknown_keys();
-    const auto missing = missing_for(measure->needs(), record);
+    const auto missing = missing_for(*measure, record);
     check(!is_asked || missing.empty(), where, ": measure '", name, "' needs ", missing,
           ", which the dump does not have");
     if (missing.empty()) set.add(name, std::move(measure));

@@ -169,6 +169,24 @@ TEST_F(MeasureDump, WritesCurvesAndTakesSettingsOfMeasures) {
               }).starts_with("measure.layer_spectrum.tip: "));
 }
 
+TEST_F(MeasureDump, TakesTheTestSplitForNeuralCollapseIfItHasClasses) {
+  set("features", noise({3, 4}, 0));
+  set("weight", noise({3, 4}, 1));
+  const auto has_collapse = [&] {
+    for (const auto& reading : measured()) {
+      if (reading.name == "nc3_self_duality" && reading.split == "test") return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(has_collapse());
+  EXPECT_GT(value_of(measured({"neural_collapse"}), "nc1_trace_pinv"), 0);
+  set("labels", torch::zeros({3}, torch::kInt64));
+  EXPECT_FALSE(has_collapse());
+  EXPECT_EQ(rejected({"neural_collapse"}),
+            "measure 'neural_collapse' needs samples of at least two classes, which the dump does "
+            "not have");
+}
+
 TEST_F(MeasureDump, LeavesOutWhatNeedsAllLayersUnlessAskedForIt) {
   for (const auto& reading : measured()) EXPECT_NE(reading.name, "probe_accuracy");
   EXPECT_EQ(

@@ -153,8 +153,8 @@ INSTANTIATE_TEST_SUITE_P(Measures, EveryMeasure,
                          testing::Values("accuracy", "alignment", "attention_rank",
                                          "class_statistics", "gradient_rank", "layer_similarity",
                                          "layer_spectrum", "linear_probe", "logits_norm",
-                                         "loss_symmetry", "norm_growth", "post_softmax_rank",
-                                         "solution_rank"),
+                                         "loss_symmetry", "neural_collapse", "norm_growth",
+                                         "post_softmax_rank", "solution_rank"),
                          [](const auto& info) { return info.param; });
 
 TEST(Measures, RejectsAnUnknownNameAndSuggestsTheNearest) {

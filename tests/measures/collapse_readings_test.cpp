@@ -1,0 +1,124 @@
+#include "kelvin/measures/collapse_readings.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/measured.h"
+#include "tests/support/tensors.h"
+
+namespace kelvin {
+namespace {
+
+// Three classes of three samples each, of which a fourth class has none.
+class CollapseReadings : public testing::Test {
+ protected:
+  static ClassSums sums() {
+    ClassSums result(4, 5);
+    result.update(rows(), labels());
+    return result;
+  }
+  static torch::Tensor labels() { return torch::arange(9) % 3; }
+  static torch::Tensor rows() { return noise({9, 5}, 1) + 3 * noise({3, 5}, 2).index({labels()}); }
+
+  static Collapse with_spread(Collapse collapse) {
+    ClassSpread spread(collapse.centres, collapse.cutoff);
+    spread.update(rows(), labels());
+    collapse.spread = spread;
+    return collapse;
+  }
+  static Collapse first_pass() {
+    return {.split = "train",
+            .classes = 4,
+            .features = 5,
+            .width = 5,
+            .cutoff = 1e-12,
+            .centres = ClassCentres(sums())};
+  }
+  static std::vector<std::string> names(const Readings& readings) {
+    std::vector<std::string> result;
+    for (const auto& reading : readings) result.push_back(reading.name);
+    return result;
+  }
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(CollapseReadings, OfALayerAreThoseOfItsFeatures) {
+  auto collapse = with_spread(first_pass());
+  collapse.layer = "conv1";
+  collapse.own = {.samples = 9, .from_logits = 2};
+  const auto readings = layer_collapse_readings(collapse);
+  EXPECT_EQ(names(readings), (Names{"nc1_trace_pinv", "nc1_trace_ratio", "nc1_cdnv", "nc2_equinorm",
+                                    "nc2_equiangular", "nc2_etf_error", "nc4_ncc_mismatch"}));
+  for (const auto& reading : readings) {
+    EXPECT_EQ(reading.layer, "conv1");
+    EXPECT_EQ(reading.split, "train");
+    EXPECT_EQ(reading.definition["classes"], 3);
+    EXPECT_EQ(reading.definition["missing_classes"], 1);
+    EXPECT_EQ(reading.definition["matrix"], "features of the layer (sample x feature)");
+  }
+  EXPECT_NEAR(readings.back().value, 2.0 / 9, 1e-15);
+}
+
+TEST_F(CollapseReadings, AfterOnePassAreThoseOfTheMeans) {
+  const auto readings = layer_collapse_readings(first_pass());
+  EXPECT_EQ(names(readings), (Names{"nc2_equinorm", "nc2_equiangular", "nc2_etf_error"}));
+  EXPECT_EQ(readings[0].definition["passes"], 1);
+}
+
+TEST_F(CollapseReadings, OfOtherSamplesSayWhoseMeansTheyAreMeasuredWith) {
+  auto collapse = with_spread(first_pass());
+  collapse.own = {.samples = 9, .from_logits = 2};
+  collapse.test = {.samples = 20, .from_logits = 5};
+  const auto readings = readings_of(layer_collapse_readings(collapse), "nc4_ncc_mismatch");
+  ASSERT_EQ(readings.size(), 2U);
+  EXPECT_EQ(readings[0].split, "train");
+  EXPECT_FALSE(readings[0].definition.contains("means"));
+  EXPECT_EQ(readings[1].split, "test");
+  EXPECT_EQ(readings[1].value, 0.25);
+  EXPECT_EQ(readings[1].definition["samples"], 20);
+  EXPECT_EQ(readings[1].definition["means"], "of the training split");
+}
+
+TEST_F(CollapseReadings, OfTheClassifierNeedItsWeight) {
+  auto collapse = with_spread(first_pass());
+  const auto without = classifier_collapse_readings(collapse);
+  EXPECT_TRUE(readings_of(without, "nc3_self_duality").empty());
+  collapse.weight = noise({4, 5}, 3);
+  const auto readings = classifier_collapse_readings(collapse);
+  EXPECT_EQ(readings.size(), without.size() + 2 + 4 + 7 + 1);
+  // The weight itself has all four classes, its products with means those three.
+  EXPECT_EQ(reading_of(readings, "nc2_weight_equinorm").definition["classes"], 4);
+  EXPECT_EQ(reading_of(readings, "nc3_dual_etf_error").definition["classes"], 3);
+  EXPECT_EQ(reading_of(readings, "nc1_trace_pinv_unscaled").value,
+            3 * reading_of(readings, "nc1_trace_pinv").value);
+  EXPECT_NEAR(reading_of(readings, "nc2_product_etf_error").value,
+              reading_of(readings, "nc3_dual_etf_error").value / 9, 1e-15);
+}
+
+TEST_F(CollapseReadings, AroundTheMeanOfSamplesAreTheSameIfClassesAreOfOneSize) {
+  auto collapse = with_spread(first_pass());
+  collapse.weight = noise({4, 5}, 3);
+  const auto readings = classifier_collapse_readings(collapse);
+  for (const std::string name :
+       {"nc1_trace_pinv", "nc1_trace_ratio", "nc2_etf_error", "nc3_dual_etf_error"}) {
+    const auto weighted = reading_of(readings, name + "_weighted_mean");
+    EXPECT_NEAR(weighted.value, reading_of(readings, name).value, 1e-12) << name;
+    EXPECT_EQ(weighted.definition["centring"], "mean of all samples");
+  }
+}
+
+TEST_F(CollapseReadings, OfProjectedFeaturesSaySo) {
+  auto collapse = with_spread(first_pass());
+  collapse.features = 500;
+  for (const auto& reading : layer_collapse_readings(collapse)) {
+    EXPECT_EQ(reading.definition["projected_to"], 5);
+    EXPECT_EQ(reading.definition["features"], 500);
+  }
+}
+
+}  // namespace
+}  // namespace kelvin
