@@ -10,6 +10,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
+#include "kelvin/report/collapse_steps.h"
 #include "kelvin/report/comparison.h"
 #include "kelvin/report/definition_text.h"
 #include "kelvin/report/glossary.h"
@@ -475,6 +476,16 @@ std::string last_epoch_of(const Run& run) {
   return std::isfinite(epoch) ? short_number(epoch) : "–";
 }
 
+// One line for each run whose rank came down.
+std::string collapse_notes(const std::vector<Run>& runs) {
+  std::string html;
+  for (const auto& run : runs) {
+    const auto text = collapse_text(collapse_steps(run));
+    if (!text.empty()) html += "<li>" + escape_html(run.path.string() + ": " + text) + "</li>\n";
+  }
+  return html.empty() ? "" : "<ul class=\"notes\">\n" + html + "</ul>\n";
+}
+
 std::string run_section(const PageInput& input, const Comparison& comparison) {
   Table table;
   for (const char* name : {"folder", "group", "status"}) table.columns.push_back({.name = name});
@@ -495,7 +506,7 @@ std::string run_section(const PageInput& input, const Comparison& comparison) {
                           duration_of(run), first_of(metadata, {"threads", "versions.threads"}),
                           first_of(metadata, {"commit", "kelvin.commit", "versions.commit"})});
   }
-  std::string html = heading("Runs") + html_of(table);
+  std::string html = heading("Runs") + html_of(table) + collapse_notes(input.runs);
   const auto wrapped = [](const Table& entries) {
     return "<div class=\"wrap\">" + html_of(entries) + "</div>";
   };

@@ -46,6 +46,14 @@ TEST(Page, DoesNotCallOneSeedAFall) {
   EXPECT_TRUE(has(html, "is <strong>49</strong> and <strong>10</strong>"));
 }
 
+TEST(Page, SaysFromWhichStepOnARankHadComeDown) {
+  auto input = sweep();
+  const std::string line = "rank within one of its last from step 20 on, never all";
+  EXPECT_TRUE(has(render_page(input), "<li>runs/t1s0: " + line));
+  for (auto& run : input.runs) run.metrics.clear();
+  EXPECT_FALSE(has(render_page(input), "rank within one of its last"));
+}
+
 TEST(Page, AsksForNothingFromOutside) {
   const auto html = render_page(sweep());
   EXPECT_TRUE(has(html, "default-src 'none'"));

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kelvin/runs/run_folder.h"
+
+namespace kelvin {
+
+// Neural collapse belongs to the terminal phase of training, when every training sample is right
+// already.  Whether the rank of the logits collapses before that, a run's metrics tell, as far as
+// they were taken.
+struct CollapseSteps {
+  // The first step at which all training samples are right, of those that metrics are of.
+  std::optional<int64_t> fitted = {};
+  // The step from which on the solution rank stays within one of its last value; none if it never
+  // was more than one above that, so that nothing came down.
+  std::optional<int64_t> rank_settled = {};
+};
+
+CollapseSteps collapse_steps(const Run& run);
+
+// "rank within one of its last from step 40 on, all training samples right at step 120"; empty if
+// the rank did not come down.
+std::string collapse_text(const CollapseSteps& steps);
+
+}  // namespace kelvin

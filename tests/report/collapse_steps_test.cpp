@@ -1,0 +1,59 @@
+#include "kelvin/report/collapse_steps.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/report_runs.h"
+
+namespace kelvin {
+namespace {
+
+// Rank 9 at the initialisation, then (training accuracy, rank) at steps 10, 20, ...
+Run run_of(const std::vector<std::pair<double, double>>& epochs) {
+  auto run = bare_run(100, 0);
+  add_metrics(run, epochs);
+  return run;
+}
+
+TEST(CollapseSteps, FindsWhereTheRankHasComeDownAndAllSamplesAreRight) {
+  const auto steps = collapse_steps(run_of({{0.5, 8}, {0.6, 5}, {0.9, 4}, {1, 4}, {1, 4}}));
+  EXPECT_EQ(steps.rank_settled, 20);
+  EXPECT_EQ(steps.fitted, 40);
+  EXPECT_EQ(collapse_text(steps),
+            "rank within one of its last from step 20 on, all training samples right at step 40");
+}
+
+TEST(CollapseSteps, CountsOnlyWhatLasts) {
+  EXPECT_EQ(collapse_steps(run_of({{0.5, 4}, {0.6, 6}, {0.9, 5}, {0.9, 4}})).rank_settled, 30);
+  // What fell below its last value had not settled either.
+  EXPECT_EQ(collapse_steps(run_of({{0.5, 1}, {0.6, 2}, {0.9, 3}, {0.9, 4}})).rank_settled, 30);
+  EXPECT_EQ(collapse_steps(run_of({{0.5, 8}, {0.9, 2}})).rank_settled, 20);
+  // Samples that were all right once were so at that step.
+  EXPECT_EQ(collapse_steps(run_of({{1, 8}, {0.9, 2}})).fitted, 10);
+}
+
+TEST(CollapseSteps, FindsNothingWhereNothingCameDown) {
+  const auto steps = collapse_steps(run_of({{0.5, 9}, {0.999, 8}}));
+  EXPECT_FALSE(steps.rank_settled);
+  EXPECT_FALSE(steps.fitted);
+  EXPECT_EQ(collapse_text(steps), "");
+  EXPECT_FALSE(collapse_steps(run_of({{0.5, 3}, {0.9, 9}})).rank_settled);
+  EXPECT_FALSE(collapse_steps(run_of({{0.5, 3}, {0.9, 20}})).rank_settled);
+}
+
+TEST(CollapseSteps, SaysIfTrainingSamplesWereNeverAllRight) {
+  EXPECT_EQ(collapse_text(collapse_steps(run_of({{0.5, 4}, {0.99, 4}}))),
+            "rank within one of its last from step 10 on, never all training samples right");
+}
+
+TEST(CollapseSteps, TakesRunsWithoutMetricsAndLinesWithoutRanks) {
+  EXPECT_FALSE(collapse_steps(bare_run(1, 0)).rank_settled);
+  EXPECT_FALSE(collapse_steps(bare_run(1, 0)).fitted);
+  auto run = run_of({{0.5, 4}, {1, 4}});
+  run.metrics.push_back({{"step", 30}, {"train_accuracy", nullptr}, {"solution_rank", nullptr}});
+  run.metrics.push_back({{"train_accuracy", 1}, {"solution_rank", 9}});
+  EXPECT_EQ(collapse_steps(run).rank_settled, 10);
+  EXPECT_EQ(collapse_steps(run).fitted, 20);
+}
+
+}  // namespace
+}  // namespace kelvin
