@@ -6,8 +6,9 @@
 
 namespace kelvin {
 
-// Of a measure that is defined on the training split but takes the test split instead where there
-// is no other, as in a dump.
+// Of a measure that is defined on the training split of the dataset trained on, but takes the test
+// split instead where there is no other, as in a dump; of foreign datasets it takes the test split
+// alone.
 class TakesTestSplit {
  public:
   virtual ~TakesTestSplit() = default;
