@@ -94,57 +94,85 @@ class InverseHessian {
   std::deque<Pair> pairs_;
 };
 
-// Boehning's bound (1992): whatever the parameters, the Hessian is at most
-// 1/2 X^T X / n + l2 for each class, X with a column of ones for the bias.  Its
-// inverse takes out the correlations between features, which is what makes plain
-// gradients slow.
-torch::Tensor bound_inverse(const torch::Tensor& features, double l2) {
-  const auto samples = static_cast<double>(features.size(0));
-  const auto dims = features.size(1);
-  auto bound = torch::empty({dims + 1, dims + 1}, features.options());
-  const auto sums = features.sum(0);
-  bound.narrow(0, 0, dims).narrow(1, 0, dims).copy_(features.t().matmul(features));
-  bound.select(0, dims).narrow(0, 0, dims).copy_(sums);
-  bound.select(1, dims).narrow(0, 0, dims).copy_(sums);
-  bound[dims][dims] = samples;
-  bound = bound.to(torch::kFloat64) * (0.5 / samples);
-  // A touch more on the diagonal: features may be exact copies of each other.
-  const double ridge = 1e-6 * bound.diagonal().mean().item<double>() + 1e-12;
-  bound.diagonal().add_(l2 + ridge);
-  return torch::cholesky_inverse(torch::linalg_cholesky(bound)).to(features.scalar_type());
-}
-
 }  // namespace
 
 torch::Tensor LinearClassifier::scores(const torch::Tensor& features) const {
   return torch::addmm(bias, features, weight.t());
 }
 
-LinearClassifier fit_logistic_regression(const torch::Tensor& features, const torch::Tensor& labels,
-                                         int64_t classes, const LogisticRegressionOptions& options,
-                                         const LinearClassifier* start) {
-  check(features.dim() == 2 && features.size(0) > 0 && features.is_floating_point(),
+LogisticRegression::LogisticRegression(const torch::Tensor& features, const torch::Tensor& labels,
+                                       int64_t classes)
+    : features_(features), labels_(labels), classes_(classes) {
+  at::NoGradGuard no_grad;
+  check_samples();
+  products_ = products_from(0);
+}
+
+void LogisticRegression::extend_to(const torch::Tensor& features, const torch::Tensor& labels) {
+  at::NoGradGuard no_grad;
+  const auto known = features_.size(0);
+  check(features.dim() == 2 && features.size(0) >= known && features.size(1) == features_.size(1),
+        "fit_logistic_regression: more samples must be at least [", known, ", ", features_.size(1),
+        "], got ", features.sizes());
+  features_ = features;
+  labels_ = labels;
+  check_samples();
+  if (features_.size(0) > known) products_ += products_from(known);
+}
+
+void LogisticRegression::check_samples() const {
+  check(features_.dim() == 2 && features_.size(0) > 0 && features_.is_floating_point(),
         "fit_logistic_regression: features must be floating [samples, dims], got ",
-        features.sizes());
-  check(labels.dim() == 1 && labels.size(0) == features.size(0),
-        "fit_logistic_regression: labels must be [", features.size(0), "], got ", labels.sizes());
-  check(classes >= 2, "fit_logistic_regression: needs at least 2 classes, got ", classes);
-  check(labels.min().item<int64_t>() >= 0 && labels.max().item<int64_t>() < classes,
-        "fit_logistic_regression: labels must be in [0, ", classes, ")");
+        features_.sizes());
+  check(labels_.dim() == 1 && labels_.size(0) == features_.size(0),
+        "fit_logistic_regression: labels must be [", features_.size(0), "], got ", labels_.sizes());
+  check(classes_ >= 2, "fit_logistic_regression: needs at least 2 classes, got ", classes_);
+  check(labels_.min().item<int64_t>() >= 0 && labels_.max().item<int64_t>() < classes_,
+        "fit_logistic_regression: labels must be in [0, ", classes_, ")");
+}
+
+torch::Tensor LogisticRegression::products_from(int64_t first) const {
+  const auto rows = features_.slice(0, first);
+  const auto dims = rows.size(1);
+  auto products = torch::empty({dims + 1, dims + 1}, torch::kFloat64);
+  const auto sums = rows.sum(0);
+  products.narrow(0, 0, dims).narrow(1, 0, dims).copy_(rows.t().matmul(rows));
+  products.select(0, dims).narrow(0, 0, dims).copy_(sums);
+  products.select(1, dims).narrow(0, 0, dims).copy_(sums);
+  products[dims][dims] = rows.size(0);
+  check(torch::isfinite(products).all().item<bool>(),
+        "fit_logistic_regression: features must be finite");
+  return products;
+}
+
+// Boehning's bound (1992): whatever the parameters, the Hessian is at most
+// 1/2 X^T X / n + l2 for each class, X with a column of ones for the bias.  Its
+// inverse takes out the correlations between features, which is what makes plain
+// gradients slow.
+torch::Tensor LogisticRegression::bound_inverse(double l2) const {
+  auto bound = products_ * (0.5 / static_cast<double>(features_.size(0)));
+  // A touch more on the diagonal: features may be exact copies of each other.
+  const double ridge = 1e-6 * bound.diagonal().mean().item<double>() + 1e-12;
+  bound.diagonal().add_(l2 + ridge);
+  return torch::cholesky_inverse(torch::linalg_cholesky(bound)).to(features_.scalar_type());
+}
+
+LinearClassifier LogisticRegression::fit(const LogisticRegressionOptions& options,
+                                         const LinearClassifier* start) const {
   check(options.l2 >= 0, "fit_logistic_regression: l2 must not be below 0, got ", options.l2);
   at::NoGradGuard no_grad;
 
-  const auto dims = features.size(1);
-  const Objective objective(features, labels, classes, options.l2);
+  const auto dims = features_.size(1);
+  const Objective objective(features_, labels_, classes_, options.l2);
   auto parameters =
-      start ? torch::cat({start->weight, start->bias.unsqueeze(1)}, 1).to(features.options())
-            : torch::zeros({classes, dims + 1}, features.options());
+      start ? torch::cat({start->weight, start->bias.unsqueeze(1)}, 1).to(features_.options())
+            : torch::zeros({classes_, dims + 1}, features_.options());
   torch::Tensor gradient;
   double loss = objective(parameters, gradient);
   check(std::isfinite(loss), "fit_logistic_regression: features must be finite");
 
   LinearClassifier result;
-  InverseHessian inverse_hessian(bound_inverse(features, options.l2));
+  InverseHessian inverse_hessian(bound_inverse(options.l2));
   for (; result.iterations < options.max_iterations; ++result.iterations) {
     if (gradient.abs().max().item<double>() <= options.tolerance) {
       result.converged = true;
@@ -176,6 +204,12 @@ LinearClassifier fit_logistic_regression(const torch::Tensor& features, const to
   result.weight = parameters.narrow(1, 0, dims).clone();
   result.bias = parameters.select(1, dims).clone();
   return result;
+}
+
+LinearClassifier fit_logistic_regression(const torch::Tensor& features, const torch::Tensor& labels,
+                                         int64_t classes, const LogisticRegressionOptions& options,
+                                         const LinearClassifier* start) {
+  return LogisticRegression(features, labels, classes).fit(options, start);
 }
 
 }  // namespace kelvin

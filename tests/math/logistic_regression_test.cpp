@@ -100,6 +100,20 @@ TEST(LogisticRegression, IgnoresTheOrderOfTheSamples) {
   expect_close(fit(flipped, options).weight, fit(problem, options).weight, 1e-6);
 }
 
+TEST(LogisticRegression, GoesOnWithMoreSamples) {
+  const auto problem = noisy_problem();
+  const LogisticRegressionOptions options{.l2 = 1e-2, .max_iterations = 1000, .tolerance = 1e-9};
+  LogisticRegression regression(problem.features.narrow(0, 0, 50), problem.labels.narrow(0, 0, 50),
+                                problem.classes);
+  const auto few = regression.fit(options);
+  regression.extend_to(problem.features, problem.labels);
+  const auto all = regression.fit(options, &few);
+  expect_close(all.weight, fit(problem, options).weight, 1e-6);
+  EXPECT_FALSE(torch::allclose(few.weight, all.weight, 0, 1e-2));
+  EXPECT_EQ(error_of([&] { regression.extend_to(problem.features.narrow(0, 0, 9), {}); }),
+            "fit_logistic_regression: more samples must be at least [120, 6], got [9, 6]");
+}
+
 TEST(LogisticRegression, GivesTheSameBitsTwice) {
   const auto problem = noisy_problem();
   const auto first = fit(problem);

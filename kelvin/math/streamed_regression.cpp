@@ -1,0 +1,203 @@
+#include "kelvin/math/streamed_regression.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+constexpr double kMomentum = 0.9;
+// Times one over the largest curvature, which for the softmax is half of that of a quadratic loss;
+// that bound is far too careful where the classifier is sure of itself.
+constexpr double kBoldness = 2;
+constexpr double kBiasRate = 0.5;
+// Of the mean deviation: what a feature hardly does in the first samples it may do later.
+constexpr double kLeastDeviation = 0.1;
+
+torch::Tensor safe_variance(const torch::Tensor& features, const torch::Tensor& mean) {
+  const auto variance = (features - mean).square().mean(0);
+  const double least = kLeastDeviation * variance.sqrt().mean().item<double>();
+  return least > 0 ? variance + least * least : torch::ones_like(variance);
+}
+
+}  // namespace
+
+PreconditionedRegression::PreconditionedRegression(const PreconditionedOptions& options)
+    : options_(options) {
+  check(options.classes >= 2, "PreconditionedRegression: needs at least 2 classes, got ",
+        options.classes);
+  check(options.passes >= 2, "PreconditionedRegression: needs at least 2 passes, got ",
+        options.passes);
+  check(!options.l2.empty(), "PreconditionedRegression: needs at least one penalty");
+  check(options.statistics >= 2, "PreconditionedRegression: statistics need 2 samples, got ",
+        options.statistics);
+  hits_.resize(options.l2.size());
+}
+
+void PreconditionedRegression::train(const Minibatch& batch) {
+  at::NoGradGuard no_grad;
+  if (has_begun_) {
+    step(batch);
+    return;
+  }
+  waiting_.push_back(batch);
+  waiting_samples_ += batch.labels.size(0);
+  if (waiting_samples_ >= options_.statistics) begin();
+}
+
+void PreconditionedRegression::begin() {
+  has_begun_ = true;
+  if (waiting_.empty()) return;
+  std::vector<torch::Tensor> parts;
+  for (const auto& batch : waiting_) parts.push_back(batch.features);
+  auto rows = torch::cat(parts);
+  rows = rows.narrow(0, 0, std::min(rows.size(0), options_.statistics));
+  const auto dims = rows.size(1);
+  mean_ = rows.mean(0);
+  const auto variance = safe_variance(rows, mean_);
+  check(torch::isfinite(variance).all().item<bool>(), "features must be finite");
+  inverse_variance_ = variance.reciprocal();
+  fit_directions((rows - mean_) * inverse_variance_.sqrt());
+
+  const auto candidates = static_cast<int64_t>(options_.l2.size());
+  weight_ = torch::zeros({candidates * options_.classes, dims});
+  velocity_ = torch::zeros_like(weight_);
+  bias_ = torch::zeros({candidates * options_.classes});
+  bias_velocity_ = torch::zeros_like(bias_);
+  penalty_ =
+      torch::tensor(options_.l2, torch::kFloat32).repeat_interleave(options_.classes).unsqueeze(1);
+  const auto waiting = std::move(waiting_);
+  waiting_.clear();
+  for (const auto& batch : waiting) step(batch);
+}
+
+void PreconditionedRegression::fit_directions(const torch::Tensor& standardised) {
+  const auto samples = standardised.size(0);
+  const auto gram = standardised.matmul(standardised.t()).to(torch::kFloat64) / samples;
+  auto [values, vectors] = torch::linalg_eigh(gram);
+  values = values.flip(0).clamp_min(0);
+  vectors = vectors.flip(1);
+  // The samples cannot tell how they vary along more directions than a quarter of their number, nor
+  // single precision what varies much less than the first.
+  const auto telling = (values > 1e-4 * values[0]).sum().item<int64_t>();
+  const auto count =
+      std::max<int64_t>(0, std::min({options_.directions, samples / 4, telling - 1}));
+  const auto kept = values.narrow(0, 0, count);
+  const auto norms = (kept * samples).sqrt();
+  const auto directions =
+      (vectors.narrow(1, 0, count) / norms).t().to(torch::kFloat32).matmul(standardised);
+  top_variance_ = values[count].item<double>();
+  shares_ = (1 - top_variance_ / kept).to(torch::kFloat32);
+  const auto taken = standardised.matmul(directions.t()).square().matmul(shares_);
+  largest_norm_ = (standardised.square().sum(1) - taken).max().item<double>();
+  directions_ = directions * inverse_variance_.sqrt();
+}
+
+void PreconditionedRegression::step(const Minibatch& batch) {
+  // The mean is taken out of the scores instead of the features, which are only read.
+  const auto offset = bias_ - weight_.mv(mean_);
+  const auto scores = torch::addmm(offset, batch.features, weight_.t());
+  if (!std::isfinite(scores.sum().item<double>())) {
+    check(torch::isfinite(batch.features).all().item<bool>(), "features must be finite");
+    check(false, "training diverged");
+  }
+  descend(residuals_of(scores, batch), batch.features);
+  ++steps_;
+}
+
+// Of the mean loss in the scores; counts the hits on what is held out.
+torch::Tensor PreconditionedRegression::residuals_of(const torch::Tensor& scores,
+                                                     const Minibatch& batch) {
+  const auto samples = batch.labels.size(0);
+  const auto by_candidate = scores.view({samples, -1, options_.classes});
+  auto residuals = by_candidate.softmax(2);
+  const auto labels = batch.labels.view({samples, 1, 1}).expand({-1, residuals.size(1), 1});
+  residuals.scatter_add_(2, labels, torch::full({1, 1, 1}, -1.F).expand_as(labels));
+  auto trained = samples;
+  const bool is_last = pass_ + 1 == options_.passes;
+  if (batch.held_out.defined() && !is_last) {
+    const auto right = (by_candidate.argmax(2) == batch.labels.unsqueeze(1))
+                           .logical_and(batch.held_out.unsqueeze(1))
+                           .sum(0);
+    for (size_t i = 0; i < hits_.size(); ++i) {
+      hits_[i] += right[static_cast<int64_t>(i)].item<int64_t>();
+    }
+    residuals.masked_fill_(batch.held_out.view({samples, 1, 1}), 0);
+    trained -= batch.held_out.sum().item<int64_t>();
+  }
+  return residuals.view({samples, -1}).div_(std::max<int64_t>(trained, 1));
+}
+
+void PreconditionedRegression::descend(const torch::Tensor& residuals,
+                                       const torch::Tensor& features) {
+  const auto samples = static_cast<double>(features.size(0));
+  const auto sums = residuals.sum(0);
+  // In standardised features this is the gradient times the deviations.
+  auto gradient = residuals.t().matmul(features);
+  gradient.addr_(sums, mean_, 1, -1);
+  gradient.add_(weight_ * penalty_ / inverse_variance_);
+  auto direction = gradient * inverse_variance_;
+  if (directions_.size(0) > 0) {
+    direction.addmm_(gradient.matmul(directions_.t()) * shares_, directions_, 1, -1);
+  }
+  const double curvature = 0.5 * (largest_norm_ + (samples - 1) * top_variance_) / samples;
+  velocity_.mul_(kMomentum).add_(direction, 1 - kMomentum);
+  if (curvature > 0) {  // otherwise nothing can be learnt
+    weight_.addcmul_(velocity_, (penalty_ + curvature).reciprocal(), -kBoldness * decay());
+  }
+  bias_velocity_.mul_(kMomentum).add_(sums, 1 - kMomentum);
+  bias_.sub_(bias_velocity_, kBiasRate * decay());
+}
+
+double PreconditionedRegression::decay() const {
+  if (pass_ == 0) return 1;
+  const auto all = static_cast<double>((options_.passes - 1) * steps_per_pass_);
+  const auto done = static_cast<double>((pass_ - 1) * steps_per_pass_ + steps_);
+  return 0.5 * (1 + std::cos(std::numbers::pi * std::min(1., done / all)));
+}
+
+void PreconditionedRegression::end_pass() {
+  at::NoGradGuard no_grad;
+  if (!has_begun_) begin();
+  check(weight_.defined(), "PreconditionedRegression: nothing was shown");
+  steps_per_pass_ = std::max(steps_per_pass_, steps_);
+  steps_ = 0;
+  ++pass_;
+  if (pass_ + 1 == options_.passes) choose();
+  std::fill(hits_.begin(), hits_.end(), 0);
+}
+
+// The others are not trained any further.
+void PreconditionedRegression::choose() {
+  const auto best = std::max_element(hits_.begin(), hits_.end());
+  chosen_ = static_cast<size_t>(best - hits_.begin());
+  const auto first = static_cast<int64_t>(chosen_) * options_.classes;
+  for (auto* tensor : {&weight_, &velocity_, &bias_, &bias_velocity_, &penalty_}) {
+    *tensor = tensor->narrow(0, first, options_.classes).clone();
+  }
+}
+
+LinearClassifier PreconditionedRegression::classifier() const {
+  check(pass_ >= options_.passes, "PreconditionedRegression: was shown ", pass_, " of ",
+        options_.passes, " passes");
+  LinearClassifier result;
+  result.weight = weight_.clone();
+  result.bias = bias_ - weight_.mv(mean_);
+  result.iterations = pass_ * steps_per_pass_;
+  return result;
+}
+
+int64_t PreconditionedRegression::memory(const PreconditionedOptions& options, int64_t dims) {
+  constexpr int64_t kMinibatch = 256;
+  // Weights, velocity, gradient, direction, and one more for what lies between.
+  const auto rows = 5 * static_cast<int64_t>(options.l2.size()) * options.classes +
+                    options.directions + options.statistics + kMinibatch + 4;
+  return rows * dims * int64_t{sizeof(float)};
+}
+
+}  // namespace kelvin

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kelvin/math/logistic_regression.h"
+
+namespace kelvin {
+
+// One minibatch of a stream that is shown several times.
+struct Minibatch {
+  torch::Tensor features;  // [samples, dims] float32
+  torch::Tensor labels;    // [samples] int64
+  // [samples] bool, the same for a sample in every pass: not trained on while candidates are
+  // compared.  Undefined if there are none.
+  torch::Tensor held_out = {};
+};
+
+// A linear classifier of features that are never all in memory.
+class StreamedRegression {
+ public:
+  virtual ~StreamedRegression() = default;
+  virtual void train(const Minibatch& batch) = 0;
+  // After all minibatches were shown once.
+  virtual void end_pass() = 0;
+  // After the last pass.
+  virtual LinearClassifier classifier() const = 0;
+  // The penalty that was chosen, if there is one.
+  virtual std::optional<double> l2() const { return std::nullopt; }
+};
+
+struct PreconditionedOptions {
+  int64_t classes = 0;
+  int64_t passes = 3;  // at least 2
+  // Penalties l2 / 2 * |W|^2 on standardised features, trained side by side until one of them is
+  // chosen before the last pass, by its accuracy on what is held out.
+  std::vector<double> l2 = {1e-1, 1e-2, 1e-3};
+  int64_t statistics = 512;  // samples at the beginning that mean, deviation and directions are of
+  int64_t directions = 64;   // of largest variance, along which steps are shortened
+};
+
+// Multinomial logistic regression by stochastic gradients, preconditioned as EigenPro does (Ma and
+// Belkin, arXiv 1703.10622): along the directions in which features vary most, steps are as much
+// shorter as the variance is larger than along the next one, so that they can be longer along all
+// others.  The rate is constant in the first pass and falls as a cosine to 0 in the others.
+class PreconditionedRegression : public StreamedRegression {
+ public:
+  explicit PreconditionedRegression(const PreconditionedOptions& options);
+
+  void train(const Minibatch& batch) override;
+  void end_pass() override;
+  LinearClassifier classifier() const override;
+  std::optional<double> l2() const override { return options_.l2[chosen_]; }
+
+  // Bytes of a classifier of so many features while it is trained.
+  static int64_t memory(const PreconditionedOptions& options, int64_t dims);
+
+ private:
+  void begin();
+  void fit_directions(const torch::Tensor& standardised);
+  void step(const Minibatch& batch);
+  torch::Tensor residuals_of(const torch::Tensor& scores, const Minibatch& batch);
+  void descend(const torch::Tensor& residuals, const torch::Tensor& features);
+  double decay() const;
+  void choose();
+
+  PreconditionedOptions options_;
+  std::vector<Minibatch> waiting_;  // until there are enough for statistics
+  int64_t waiting_samples_ = 0;
+  bool has_begun_ = false;
+
+  torch::Tensor mean_;              // [dims]
+  torch::Tensor inverse_variance_;  // [dims]
+  torch::Tensor directions_;        // [directions, dims], over the deviations
+  torch::Tensor shares_;            // [directions], of the step that is taken away along each
+  double top_variance_ = 0;         // along the first direction that is not shortened
+  double largest_norm_ = 0;         // squared, of a sample, after shortening
+
+  torch::Tensor weight_;    // [candidates * classes, dims], of the features as they are
+  torch::Tensor bias_;      // [candidates * classes], of the centred features
+  torch::Tensor velocity_;  // as weight_
+  torch::Tensor bias_velocity_;
+  torch::Tensor penalty_;  // [candidates * classes, 1]
+
+  int64_t pass_ = 0;
+  int64_t steps_ = 0;           // in this pass
+  int64_t steps_per_pass_ = 0;  // once one is over
+  size_t chosen_ = 0;
+  std::vector<int64_t> hits_;  // on what is held out, of each candidate in this pass
+};
+
+}  // namespace kelvin
