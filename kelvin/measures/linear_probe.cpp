@@ -1,251 +1,175 @@
-#include <torch/types.h>
-
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <map>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/logistic_regression.h"
-#include "kelvin/measures/effective_depth.h"
+#include "kelvin/measures/cached_probes.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/probe_readings.h"
+#include "kelvin/measures/streamed_probes.h"
 
 namespace kelvin {
 namespace {
 
-// Features of one layer on one split, batch by batch.
-using Batches = std::vector<torch::Tensor>;
-
-// One population: the dataset trained on, or a foreign one.
-struct Population {
-  int64_t classes = 0;
-  std::map<std::string, Batches> train;  // by layer
-  std::map<std::string, Batches> test;
-  Batches train_labels;
-  Batches test_labels;
-};
-
-struct ProbeOptions {
-  int64_t pool =
-      2;  // feature maps are averaged to pool x pool before they are flattened; tokens all
-  int64_t max_iterations = 100;
-  double tolerance = 1e-4;  // of the gradient; below it accuracies no longer change
-  double threshold = 0.99;  // share of the last layer's accuracy that counts as reaching it
-  // Candidates, chosen between on the last fifth of the training features; features are
-  // standardised.
-  std::vector<double> l2 = {1e-1, 1e-2, 1e-3};
-};
-
-torch::Tensor pooled(const torch::Tensor& output, int64_t pool) {
-  if (output.dim() == 3) return output.mean(1).to(torch::kFloat32);  // over tokens
-  if (output.dim() < 4) return output.flatten(1).to(torch::kFloat32);
-  const auto size = std::min({pool, output.size(2), output.size(3)});
-  return torch::adaptive_avg_pool2d(output, {size, size}).flatten(1).to(torch::kFloat32);
+ProbeProtocol read_protocol(Settings& settings) {
+  std::string name = "diagnose";
+  settings.read("protocol", name);
+  check(name == "diagnose" || name == "reproduce" || name == "published",
+        settings.full_name("protocol"), ": must be diagnose, reproduce or published, got '", name,
+        "'");
+  if (name == "diagnose") return ProbeProtocol::diagnose;
+  return name == "reproduce" ? ProbeProtocol::reproduce : ProbeProtocol::published;
 }
 
-double accuracy(const LinearClassifier& probe, const torch::Tensor& features,
-                const torch::Tensor& labels) {
-  const auto right = (probe.scores(features).argmax(1) == labels).sum().item<double>();
-  return right / static_cast<double>(labels.size(0));
+ProbeTap read_tap(Settings& settings) {
+  std::string name = "output";
+  settings.read("tap", name);
+  check(name == "output" || name == "before_add", settings.full_name("tap"),
+        ": must be output or before_add, got '", name, "'");
+  return name == "output" ? ProbeTap::output : ProbeTap::before_add;
 }
 
-// A linear classifier on every layer's frozen features, trained to convergence.
+void read_solver(Settings& settings, ProbeOptions& options) {
+  const auto at_least = [&](const char* key, int64_t& field, int64_t least) {
+    settings.read(key, field);
+    check(field >= least, settings.full_name(key), ": must be at least ", least, ", got ", field);
+  };
+  if (options.protocol == ProbeProtocol::diagnose) {
+    at_least("pool", options.pool, 1);
+    at_least("max_iterations", options.max_iterations, 1);
+    settings.read("tolerance", options.tolerance);
+    check(options.tolerance > 0, settings.full_name("tolerance"), ": must be above 0, got ",
+          options.tolerance);
+    return;
+  }
+  const bool is_published = options.protocol == ProbeProtocol::published;
+  options.passes = is_published ? 30 : 3;
+  options.batch = is_published ? 512 : 128;
+  at_least("passes", options.passes, is_published ? 1 : 2);
+  at_least("batch", options.batch, 1);
+  if (!is_published) return;
+  settings.read("rate", options.rate);
+  check(options.rate > 0 && std::isfinite(options.rate), settings.full_name("rate"),
+        ": must be finite and above 0, got ", options.rate);
+}
+
+void read_penalties(Settings& settings, ProbeOptions& options) {
+  if (options.protocol == ProbeProtocol::published) return;
+  settings.read("l2", options.l2);
+  check(!options.l2.empty(), settings.full_name("l2"), ": must name at least one value");
+  for (const double l2 : options.l2) {
+    check(l2 >= 0 && std::isfinite(l2), settings.full_name("l2"),
+          ": must be finite and not below 0, got ", l2);
+  }
+  // From strong to weak, so that each fit starts close to its solution.
+  std::sort(options.l2.rbegin(), options.l2.rend());
+}
+
+ProbeOptions read_options(const MeasureContext& context, Settings& settings) {
+  ProbeOptions options;
+  options.seed = context.seed;
+  options.protocol = read_protocol(settings);
+  options.tap = read_tap(settings);
+  read_solver(settings, options);
+  read_penalties(settings, options);
+  settings.read("keep_weights", options.keep_weights);
+  settings.read("threshold", options.threshold);
+  check(options.threshold > 0 && options.threshold <= 1, settings.full_name("threshold"),
+        ": must be in (0, 1], got ", options.threshold);
+  return options;
+}
+
+std::string whose(const std::string& ood) { return ood.empty() ? "the trained dataset" : ood; }
+
+// A linear classifier on every layer's frozen features, for the classes of the dataset trained on
+// and for those of each foreign one.
 class LinearProbe : public Measure {
  public:
-  explicit LinearProbe(Settings& settings) {
-    settings.read("pool", options_.pool);
-    settings.read("max_iterations", options_.max_iterations);
-    settings.read("tolerance", options_.tolerance);
-    settings.read("threshold", options_.threshold);
-    settings.read("l2", options_.l2);
-    check(options_.pool >= 1, settings.full_name("pool"), ": must be at least 1, got ",
-          options_.pool);
-    check(options_.max_iterations >= 1, settings.full_name("max_iterations"),
-          ": must be at least 1, got ", options_.max_iterations);
-    check(options_.tolerance > 0, settings.full_name("tolerance"), ": must be above 0, got ",
-          options_.tolerance);
-    check(options_.threshold > 0 && options_.threshold <= 1, settings.full_name("threshold"),
-          ": must be in (0, 1], got ", options_.threshold);
-    check(!options_.l2.empty(), settings.full_name("l2"), ": must name at least one value");
-    for (const double l2 : options_.l2) {
-      check(l2 >= 0 && std::isfinite(l2), settings.full_name("l2"),
-            ": must be finite and not below 0, got ", l2);
-    }
-    // From strong to weak, so that each fit starts close to its solution.
-    std::sort(options_.l2.rbegin(), options_.l2.rend());
-  }
+  explicit LinearProbe(const ProbeOptions& options) : options_(options) {}
 
   Needs needs() const override { return {.train_split = true, .layers = true, .ood = true}; }
 
   void update(const Record& record) override {
-    auto& population = populations_[record.ood];
-    population.classes = record.classes;
-    const bool is_train = record.split == Split::train;
-    for (const auto& layer : record.layers) {
-      if (std::find(layers_.begin(), layers_.end(), layer.name) == layers_.end()) {
-        layers_.push_back(layer.name);
-      }
-      (is_train ? population.train : population.test)[layer.name].push_back(
-          pooled(layer.output, options_.pool));
+    check(!record.layers.empty(), "linear_probe: no layers were recorded");
+    check_labels(record);
+    auto& probes = population(record.ood);
+    if (record.split == Split::train) {
+      last_trained_ = &probes;
+      probes.see_train(record);
+    } else {
+      probes.see_test(record);
     }
-    (is_train ? population.train_labels : population.test_labels).push_back(record.labels);
   }
 
+  bool wants_train_again() override {
+    return last_trained_ != nullptr && last_trained_->wants_train_again();
+  }
+
+  // Streamed probes of a population cannot be merged once both sides have seen it.
   void merge(const Measure& other) override {
     const auto& theirs = static_cast<const LinearProbe&>(other);
-    if (layers_.empty()) layers_ = theirs.layers_;
-    for (const auto& [name, population] : theirs.populations_) {
-      auto& ours = populations_[name];
-      ours.classes = population.classes;
-      for (const auto& [layer, batches] : population.train) append(ours.train[layer], batches);
-      for (const auto& [layer, batches] : population.test) append(ours.test[layer], batches);
-      append(ours.train_labels, population.train_labels);
-      append(ours.test_labels, population.test_labels);
-    }
+    for (const auto& [ood, probes] : theirs.populations_) population(ood).merge(*probes);
   }
 
   NamedTensors state() const override {
     NamedTensors tensors;
-    for (const auto& [name, population] : populations_) {
-      for (const auto& [layer, batches] : population.train) {
-        tensors[name + "/train/" + layer] = torch::cat(batches);
-      }
-      for (const auto& [layer, batches] : population.test) {
-        tensors[name + "/test/" + layer] = torch::cat(batches);
-      }
-      if (!population.train_labels.empty()) {
-        tensors[name + "/train_labels"] = torch::cat(population.train_labels);
-      }
-      if (!population.test_labels.empty()) {
-        tensors[name + "/test_labels"] = torch::cat(population.test_labels);
-      }
+    for (const auto& [ood, probes] : populations_) {
+      for (const auto& [name, tensor] : probes->state()) tensors[ood + "/" + name] = tensor;
     }
     return tensors;
   }
 
   Readings compute() const override {
-    check(!layers_.empty(), "linear_probe: no layers were recorded");
+    check(!populations_.empty(), "linear_probe: no layers were recorded");
     Readings readings;
-    for (const auto& [name, population] : populations_) {
-      check(!population.train_labels.empty() && !population.test_labels.empty(),
-            "linear_probe: needs both splits of ", name.empty() ? "the trained dataset" : name);
-      std::vector<double> accuracies;
-      for (const auto& layer : layers_) {
-        check(population.train.contains(layer) && population.test.contains(layer),
-              "linear_probe: layer '", layer, "' is not recorded on both splits of ",
-              name.empty() ? "the trained dataset" : name);
-        auto reading = probe(population, layer);
-        reading.ood = name;
-        accuracies.push_back(reading.value);
-        readings.push_back(std::move(reading));
-      }
-      if (name.empty()) {
-        add_kappa(readings, accuracies);
-      } else {
-        add_rho(readings, accuracies, name);
-      }
+    for (const auto& [ood, probes] : populations_) {
+      const auto found = probe_readings(results_of(ood), ood, options_);
+      readings.insert(readings.end(), found.begin(), found.end());
     }
     return readings;
   }
 
+  NamedTensors curves() const override {
+    NamedTensors tensors;
+    if (!options_.keep_weights || !populations_.contains("")) return tensors;
+    for (const auto& result : results_of("")) {
+      tensors["probe_weight/" + result.layer] = result.weight;
+      tensors["probe_bias/" + result.layer] = result.bias;
+    }
+    return tensors;
+  }
+
+  int64_t memory(const Record& example, int64_t samples) const override {
+    return is_streamed() ? StreamedProbes::memory(options_, example, samples)
+                         : CachedProbes::memory(options_, example, samples);
+  }
+
  private:
-  static void append(Batches& ours, const Batches& theirs) {
-    ours.insert(ours.end(), theirs.begin(), theirs.end());
-  }
+  bool is_streamed() const { return options_.protocol != ProbeProtocol::diagnose; }
 
-  LogisticRegressionOptions solver(double l2) const {
-    return {.l2 = l2, .max_iterations = options_.max_iterations, .tolerance = options_.tolerance};
-  }
-
-  Reading probe(const Population& population, const std::string& layer) const {
-    auto train = torch::cat(population.train.at(layer));
-    auto test = torch::cat(population.test.at(layer));
-    const auto train_labels = torch::cat(population.train_labels);
-    const auto test_labels = torch::cat(population.test_labels);
-    const auto mean = train.mean(0);
-    auto deviation = train.std(0, /*unbiased=*/false);
-    deviation.masked_fill_(deviation < 1e-8, 1);  // a dead feature stays 0
-    train = (train - mean) / deviation;
-    test = (test - mean) / deviation;
-
-    const auto [l2, start] = choose_l2(train, train_labels, population.classes);
-    const auto classifier =
-        fit_logistic_regression(train, train_labels, population.classes, solver(l2), &start);
-    return {
-        .name = "probe_accuracy",
-        .value = accuracy(classifier, test, test_labels),
-        .layer = layer,
-        .split = "test",
-        .definition = {{"probe", "multinomial logistic regression, L-BFGS"},
-                       {"features", "standardised, maps averaged to pool x pool, tokens averaged"},
-                       {"pool", options_.pool},
-                       {"tap", "after normalisation, residual add and activation"},
-                       {"l2_candidates", options_.l2},
-                       {"max_iterations", options_.max_iterations},
-                       {"tolerance", options_.tolerance},
-                       {"train_samples", train_labels.size(0)},
-                       {"samples", test_labels.size(0)}}};
-  }
-
-  // The candidate with the best accuracy on the last fifth of the training
-  // features, and the classifier it gave, as a start for the final fit.
-  std::pair<double, LinearClassifier> choose_l2(const torch::Tensor& features,
-                                                const torch::Tensor& labels,
-                                                int64_t classes) const {
-    if (options_.l2.size() == 1) {
-      return {options_.l2[0],
-              fit_logistic_regression(features, labels, classes, solver(options_.l2[0]))};
+  // Readings and curves both need them, and solving takes minutes.
+  const std::vector<ProbeResult>& results_of(const std::string& ood) const {
+    auto& results = results_[ood];
+    if (results.empty()) {
+      const auto& probes = *populations_.at(ood);
+      check(probes.saw_both_splits(), "linear_probe: needs both splits of ", whose(ood));
+      results = probes.results();
     }
-    const auto held_out = std::max<int64_t>(1, features.size(0) / 5);
-    const auto used = features.size(0) - held_out;
-    check(used > 0, "linear_probe: needs at least 2 training samples, got ", features.size(0));
-    std::pair<double, LinearClassifier> best;
-    double best_accuracy = -1;
-    LinearClassifier classifier;
-    for (const double l2 : options_.l2) {
-      classifier =
-          fit_logistic_regression(features.narrow(0, 0, used), labels.narrow(0, 0, used), classes,
-                                  solver(l2), best_accuracy < 0 ? nullptr : &classifier);
-      const double reached = accuracy(classifier, features.narrow(0, used, held_out),
-                                      labels.narrow(0, used, held_out));
-      if (reached <= best_accuracy) break;  // weaker penalties only overfit more
-      best = {l2, classifier};
-      best_accuracy = reached;
-    }
-    return best;
+    return results;
   }
 
-  void add_kappa(Readings& readings, const std::vector<double>& accuracies) const {
-    const Definition definition = {{"threshold", options_.threshold},
-                                   {"layers", accuracies.size()},
-                                   {"last_layer", "logits"},
-                                   {"of", "probe_accuracy on the test split"}};
-    readings.push_back({.name = "kappa",
-                        .value = effective_depth(accuracies, accuracies.size(), options_.threshold),
-                        .definition = definition});
-    if (accuracies.size() < 2) return;
-    auto penultimate = definition;
-    penultimate["last_layer"] = "penultimate";
-    penultimate["layers"] = accuracies.size() - 1;
-    readings.push_back(
-        {.name = "kappa",
-         .value = effective_depth(accuracies, accuracies.size() - 1, options_.threshold),
-         .definition = penultimate});
-  }
-
-  static void add_rho(Readings& readings, const std::vector<double>& accuracies,
-                      const std::string& ood) {
-    const Definition definition = {{"layers", accuracies.size()},
-                                   {"last_layer", "logits"},
-                                   {"of", "probe_accuracy on the foreign test split"}};
-    const double drop = generalisation_drop(accuracies);
-    readings.push_back({.name = "rho", .value = drop, .ood = ood, .definition = definition});
-    readings.push_back(
-        {.name = "ood_retained", .value = 1 - drop, .ood = ood, .definition = definition});
+  Probes& population(const std::string& ood) {
+    results_.erase(ood);
+    auto& probes = populations_[ood];
+    if (!probes && is_streamed()) probes = std::make_unique<StreamedProbes>(options_);
+    if (!probes) probes = std::make_unique<CachedProbes>(options_);
+    return *probes;
   }
 
   ProbeOptions options_;
-  std::vector<std::string> layers_;  // in order of execution
-  std::map<std::string, Population> populations_;
+  std::map<std::string, std::unique_ptr<Probes>> populations_;  // by the name of the foreign one
+  Probes* last_trained_ = nullptr;
+  mutable std::map<std::string, std::vector<ProbeResult>> results_;
 };
 
 const bool registered = measures().add(
@@ -253,8 +177,10 @@ const bool registered = measures().add(
     {
         .summary = "probe accuracy of every layer in and out of distribution; kappa and rho",
         .reference = "Unpacking Softmax, section 2; The tunnel effect, arXiv 2305.19753",
-        .make = [](const MeasureContext&,
-                   Settings& settings) { return std::make_unique<LinearProbe>(settings); },
+        .make =
+            [](const MeasureContext& context, Settings& settings) {
+              return std::make_unique<LinearProbe>(read_options(context, settings));
+            },
     });
 
 }  // namespace

@@ -122,6 +122,19 @@ TEST_F(Extract, ShowsTheSamplesAtTheIndices) {
                               1e-5, 1e-6));
 }
 
+TEST_F(Extract, SaysWhichSamplesARecordIsOf) {
+  std::vector<int64_t> seen;
+  for (const auto& record : records(dataset_, {.batch_size = 2, .indices = {5, 0, 3}})) {
+    ASSERT_EQ(record.indices.sizes(), record.labels.sizes());
+    for (int64_t i = 0; i < record.indices.size(0); ++i) {
+      seen.push_back(record.indices[i].item<int64_t>());
+      EXPECT_TRUE(record.labels[i].equal(dataset_.test.labels[seen.back()]));
+    }
+  }
+  EXPECT_EQ(seen, (std::vector<int64_t>{5, 0, 3}));
+  EXPECT_TRUE(records(dataset_, {})[0].indices.equal(torch::arange(7)));
+}
+
 TEST_F(Extract, SplitsSamplesIntoBatchesInOrder) {
   std::vector<int64_t> sizes;
   std::vector<torch::Tensor> labels;

@@ -1,0 +1,137 @@
+#include "kelvin/measures/probe_readings.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "kelvin/core/seeds.h"
+#include "kelvin/math/bootstrap.h"
+#include "kelvin/measures/effective_depth.h"
+
+namespace kelvin {
+namespace {
+
+using Accuracies = std::vector<double>;  // by layer
+
+// What the layers' accuracies are on the test samples and on each resample of them.
+struct Resampled {
+  Accuracies accuracies;
+  std::vector<Accuracies> resamples;
+};
+
+Accuracies list_of(const torch::Tensor& row) {
+  const auto values = row.contiguous();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
+}
+
+Resampled resampled(const std::vector<ProbeResult>& probes, uint64_t seed) {
+  std::vector<torch::Tensor> rows;
+  for (const auto& probe : probes) rows.push_back(probe.hits);
+  const auto hits = torch::stack(rows).to(torch::kFloat64);
+  Resampled result{.accuracies = list_of(hits.mean(1)), .resamples = {}};
+  const auto means = bootstrap_means(hits, {.seed = seed});
+  for (int64_t i = 0; i < means.size(0); ++i) result.resamples.push_back(list_of(means[i]));
+  return result;
+}
+
+bool is_any_right(const Accuracies& accuracies) {
+  return *std::max_element(accuracies.begin(), accuracies.end()) > 0;
+}
+
+// A number that layers' accuracies give, with its interval.  A resample in which no layer gets
+// anything right gives none.
+Reading reading_of(const Resampled& resampled,
+                   const std::function<double(const Accuracies&)>& number, Definition definition) {
+  std::vector<double> numbers;
+  for (const auto& accuracies : resampled.resamples) {
+    if (is_any_right(accuracies)) numbers.push_back(number(accuracies));
+  }
+  definition["interval"] = "95 %, bootstrap over test samples";
+  definition["resamples"] = resampled.resamples.size();
+  Reading reading{.name = "", .value = number(resampled.accuracies)};
+  if (!numbers.empty()) reading.interval = percentile_interval(numbers);
+  reading.definition = std::move(definition);
+  return reading;
+}
+
+Reading accuracy_of(const Resampled& resampled, size_t layer, const ProbeResult& probe) {
+  std::vector<double> numbers;
+  for (const auto& accuracies : resampled.resamples) numbers.push_back(accuracies[layer]);
+  auto definition = probe.definition;
+  definition["interval"] = "95 %, bootstrap over test samples";
+  definition["resamples"] = numbers.size();
+  return {.name = "probe_accuracy",
+          .value = resampled.accuracies[layer],
+          .layer = probe.layer,
+          .split = "test",
+          .interval = percentile_interval(numbers),
+          .definition = definition};
+}
+
+// What all numbers of several layers have in common.
+Definition common_definition(const std::vector<ProbeResult>& probes, const ProbeOptions& options) {
+  Definition definition = {
+      {"layers", probes.size()}, {"last_layer", "logits"}, {"tap", tap_text(options.tap)}};
+  for (const char* key : {"protocol", "samples", "train_samples"}) {
+    if (probes[0].definition.contains(key)) definition[key] = probes[0].definition[key];
+  }
+  return definition;
+}
+
+void add_kappa(const Resampled& resampled, const Definition& common, double threshold,
+               Readings& readings) {
+  const auto layers = resampled.accuracies.size();
+  for (const size_t last : {layers, layers - 1}) {
+    if (last == 0) break;
+    auto definition = common;
+    definition["threshold"] = threshold;
+    definition["of"] = "probe_accuracy on the test split";
+    definition["layers"] = last;
+    definition["last_layer"] = last == layers ? "logits" : "penultimate";
+    auto kappa = reading_of(
+        resampled,
+        [&](const Accuracies& accuracies) { return effective_depth(accuracies, last, threshold); },
+        definition);
+    kappa.name = "kappa";
+    readings.push_back(std::move(kappa));
+  }
+}
+
+// Undefined, and left out, if no layer gets a sample right.
+void add_rho(const Resampled& resampled, Definition common, const std::string& ood,
+             Readings& readings) {
+  if (!is_any_right(resampled.accuracies)) return;
+  common["of"] = "probe_accuracy on the foreign test split";
+  auto rho = reading_of(resampled, generalisation_drop, common);
+  rho.name = "rho";
+  rho.ood = ood;
+  auto retained = reading_of(
+      resampled, [](const Accuracies& accuracies) { return 1 - generalisation_drop(accuracies); },
+      common);
+  retained.name = "ood_retained";
+  retained.ood = ood;
+  readings.push_back(std::move(rho));
+  readings.push_back(std::move(retained));
+}
+
+}  // namespace
+
+Readings probe_readings(const std::vector<ProbeResult>& probes, const std::string& ood,
+                        const ProbeOptions& options) {
+  const auto all = resampled(probes, named_seed(options.seed, "bootstrap of probes"));
+  Readings readings;
+  for (size_t i = 0; i < probes.size(); ++i) {
+    readings.push_back(accuracy_of(all, i, probes[i]));
+    readings.back().ood = ood;
+  }
+  const auto common = common_definition(probes, options);
+  if (ood.empty()) {
+    add_kappa(all, common, options.threshold, readings);
+  } else {
+    add_rho(all, common, ood, readings);
+  }
+  return readings;
+}
+
+}  // namespace kelvin

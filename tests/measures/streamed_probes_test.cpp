@@ -1,0 +1,211 @@
+#include "kelvin/measures/streamed_probes.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <limits>
+
+#include "tests/support/errors.h"
+#include "tests/support/tensors.h"
+
+namespace kelvin {
+namespace {
+
+ProbeOptions reproduce() {
+  return {.protocol = ProbeProtocol::reproduce, .passes = 3, .batch = 32};
+}
+
+ProbeOptions published() {
+  return {.protocol = ProbeProtocol::published, .passes = 5, .batch = 32, .rate = 0.01};
+}
+
+// Two layers, the first of which says nothing, the second something about the class.
+Record all_samples(int64_t samples, uint64_t seed) {
+  Record record;
+  record.classes = 3;
+  record.labels = torch::arange(samples) % 3;
+  record.indices = torch::arange(samples);
+  LayerRecord blind;
+  blind.name = "blind";
+  blind.output = torch::ones({samples, 2, 2, 2});
+  LayerRecord telling;
+  telling.name = "telling";
+  telling.output =
+      (torch::one_hot(record.labels, 8) + 0.6 * noise({samples, 8}, seed)).to(torch::kFloat32);
+  record.layers = {blind, telling};
+  return record;
+}
+
+Record chosen(const Record& record, const torch::Tensor& which) {
+  auto part = record;
+  part.labels = record.labels.index_select(0, which);
+  part.indices = record.indices.index_select(0, which);
+  for (auto& layer : part.layers) layer.output = layer.output.index_select(0, which);
+  return part;
+}
+
+// Passes over `train` in another order each, until no more are wanted; then all of `test`.
+int64_t show(StreamedProbes& probes, const Record& train, const Record& test, int64_t batch = 20) {
+  int64_t passes = 0;
+  do {
+    const auto order = noise({train.labels.size(0)}, static_cast<uint64_t>(passes)).argsort();
+    for (const auto& part : order.split(batch)) probes.see_train(chosen(train, part));
+    ++passes;
+  } while (probes.wants_train_again());
+  probes.see_test(test);
+  return passes;
+}
+
+double accuracy(const ProbeResult& result) {
+  return result.hits.to(torch::kFloat64).mean().item<double>();
+}
+
+TEST(StreamedProbes, LearnWhatTheFeaturesTell) {
+  for (const auto& options : {reproduce(), published()}) {
+    StreamedProbes probes(options);
+    EXPECT_EQ(show(probes, all_samples(900, 1), all_samples(300, 2)), options.passes);
+    EXPECT_TRUE(probes.saw_both_splits());
+    const auto results = probes.results();
+    ASSERT_EQ(results.size(), 2U);
+    EXPECT_EQ(results[0].layer, "blind");
+    EXPECT_NEAR(accuracy(results[0]), 1. / 3, 1e-9);
+    EXPECT_GT(accuracy(results[1]), 0.65);
+    EXPECT_LT(accuracy(results[1]), 0.99);
+  }
+}
+
+TEST(StreamedProbes, SayHowTheyWereTrained) {
+  StreamedProbes ours(reproduce());
+  show(ours, all_samples(900, 1), all_samples(300, 2));
+  auto definition = ours.results()[1].definition;
+  EXPECT_EQ(definition["protocol"], "reproduce");
+  EXPECT_EQ(definition["passes"], 3);
+  EXPECT_EQ(definition["train_samples"], 900);
+  EXPECT_EQ(definition["samples"], 300);
+  EXPECT_EQ(definition["width"], 8);
+  EXPECT_NEAR(definition["held_out"].get<double>(), 90, 30);
+  EXPECT_TRUE(definition.contains("l2"));
+  StreamedProbes theirs(published());
+  show(theirs, all_samples(900, 1), all_samples(300, 2));
+  definition = theirs.results()[1].definition;
+  EXPECT_EQ(definition["protocol"], "published");
+  EXPECT_EQ(definition["batch"], 32);
+  EXPECT_EQ(definition["steps"], 5 * 29);  // 900 samples in minibatches of 32, the last of 4
+  EXPECT_FALSE(definition.contains("l2"));
+  EXPECT_FALSE(definition.contains("held_out"));
+}
+
+TEST(StreamedProbes, OfThePublishedProtocolDoNotDependOnTheBatchesOfTheStream) {
+  StreamedProbes fine(published());
+  StreamedProbes coarse(published());
+  show(fine, all_samples(300, 1), all_samples(90, 2), 7);
+  show(coarse, all_samples(300, 1), all_samples(90, 2), 150);
+  expect_close(fine.state().at("weight/telling"), coarse.state().at("weight/telling"), 1e-5);
+}
+
+TEST(StreamedProbes, HoldOutTheSameSamplesInAnyOrder) {
+  // Which ones they are depends on their numbers alone: so many in any order.
+  const auto held_out = [](uint64_t order_seed) {
+    StreamedProbes probes(reproduce());
+    auto train = all_samples(600, 1);
+    const auto order = noise({600}, order_seed).argsort();
+    show(probes, chosen(train, order), all_samples(90, 2));
+    return probes.results()[0].definition["held_out"].get<int64_t>();
+  };
+  EXPECT_EQ(held_out(1), held_out(2));
+  EXPECT_GT(held_out(1), 0);
+}
+
+TEST(StreamedProbes, AreReadBeforeTheAddIfAsked) {
+  auto options = reproduce();
+  options.tap = ProbeTap::before_add;
+  auto train = all_samples(300, 1);
+  auto test = all_samples(90, 2);
+  for (auto* record : {&train, &test}) {
+    record->layers.resize(1);
+    record->layers[0].before_add = torch::one_hot(record->labels, 3).to(torch::kFloat32);
+  }
+  StreamedProbes probes(options);
+  // Not cut: the other tensors of a layer would have to be cut as well.
+  do {
+    probes.see_train(train);
+  } while (probes.wants_train_again());
+  probes.see_test(test);
+  const auto result = probes.results()[0];
+  EXPECT_EQ(accuracy(result), 1);
+  EXPECT_EQ(result.definition["tap"], "after normalisation, before the residual add");
+}
+
+TEST(StreamedProbes, CannotBeMerged) {
+  StreamedProbes first(reproduce());
+  StreamedProbes second(reproduce());
+  EXPECT_EQ(error_of([&] { first.merge(second); }),
+            "linear_probe: probes that learnt from two streams cannot be merged; protocol diagnose "
+            "can, or show one of them both streams");
+}
+
+TEST(StreamedProbes, RejectATestSplitBeforeTheLastPass) {
+  StreamedProbes probes(reproduce());
+  probes.see_train(all_samples(90, 1));
+  EXPECT_TRUE(probes.wants_train_again());
+  EXPECT_EQ(
+      error_of([&] { probes.see_test(all_samples(90, 2)); }),
+      "linear_probe: needs 3 passes over the training split of the trained dataset before its "
+      "test split, got 1");
+}
+
+TEST(StreamedProbes, RejectRecordsThatDoNotSayWhichSamplesTheyAreOf) {
+  auto record = all_samples(90, 1);
+  record.indices = torch::Tensor();
+  EXPECT_EQ(error_of([&] { StreamedProbes(reproduce()).see_train(record); }),
+            "linear_probe: records of the training split must say which samples they are of, so "
+            "that the same ones are held out in every pass");
+  auto options = reproduce();
+  options.l2 = {0.1};  // nothing to choose
+  StreamedProbes(options).see_train(record);
+}
+
+TEST(StreamedProbes, RejectFewerSamplesThanClasses) {
+  StreamedProbes probes(reproduce());
+  probes.see_train(all_samples(2, 1));
+  EXPECT_EQ(error_of([&] { probes.wants_train_again(); }),
+            "linear_probe: needs at least as many training samples as classes, 3, got 2");
+}
+
+TEST(StreamedProbes, NameTheLayerThatIsNotFinite) {
+  for (const auto& options : {reproduce(), published()}) {
+    auto record = all_samples(900, 1);
+    record.layers[1].output[700][3] = std::numeric_limits<float>::quiet_NaN();
+    StreamedProbes probes(options);
+    EXPECT_EQ(error_of([&] { probes.see_train(record); }),
+              "linear_probe: layer 'telling': features must be finite");
+  }
+  StreamedProbes probes(published());
+  auto test = all_samples(90, 2);
+  test.layers[1].output[7][3] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(error_of([&] { show(probes, all_samples(90, 1), test); }),
+            "linear_probe: features of layer 'telling' must be finite, hold NaN or infinity");
+}
+
+TEST(StreamedProbes, RejectALayerThatIsMissing) {
+  StreamedProbes probes(published());
+  probes.see_train(all_samples(90, 1));
+  auto other = all_samples(90, 1);
+  other.layers.pop_back();
+  EXPECT_EQ(error_of([&] { probes.see_train(other); }),
+            "linear_probe: layer 'blind' must be in every record of both splits");
+}
+
+TEST(StreamedProbes, HoldMemoryThatHardlyGrowsWithTheSamples) {
+  const auto example = chosen(all_samples(1, 1), labels_of({0}));
+  for (const auto& options : {reproduce(), published()}) {
+    const auto bytes = [&](int64_t samples) {
+      return StreamedProbes::memory(options, example, samples);
+    };
+    EXPECT_EQ(bytes(1001) - bytes(1000), 2);  // whether each layer's probe was right
+    EXPECT_GT(bytes(1000), 16 * 4 * 256);
+  }
+}
+
+}  // namespace
+}  // namespace kelvin
