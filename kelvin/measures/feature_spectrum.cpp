@@ -31,6 +31,19 @@ torch::Tensor random_features(int64_t dims, int64_t count, uint64_t seed) {
   return std::get<0>(order.narrow(0, 0, count).sort());
 }
 
+// `added` is what the tail adds to each eigenvalue, its share outside the anchors times `tail`, as
+// if everything outside them came after it.  What comes before an eigenvalue adds nothing, and
+// close to the tail eigenvalues are the tail: nothing is taken away.
+torch::Tensor without_tail(const torch::Tensor& eigenvalues, const torch::Tensor& added,
+                           double tail) {
+  if (tail <= 0) return eigenvalues;
+  const auto outside = added / tail * eigenvalues;
+  const auto after = 1 - outside.cumsum(0) / outside.sum().clamp_min(tail);
+  const auto squares = eigenvalues.square();
+  const auto corrected = eigenvalues - added * after * squares / (squares + tail * tail);
+  return std::get<0>(corrected.clamp_min(0).sort(/*dim=*/0, /*descending=*/true));
+}
+
 }  // namespace
 
 FeatureSpectrum::FeatureSpectrum(int64_t dims, const SpectrumOptions& options, uint64_t seed)
@@ -104,22 +117,57 @@ void FeatureSpectrum::merge(const FeatureSpectrum& other) {
 }
 
 // From the products of samples, a block of features at a time.
-torch::Tensor FeatureSpectrum::values_of_gathered() const {
+SpectrumValues FeatureSpectrum::values_of_gathered() const {
   constexpr int64_t kBlock = 4096;
   const auto rows = torch::cat(gathered_);
-  auto products = torch::zeros({rows.size(0), rows.size(0)}, torch::kFloat64);
-  for (const auto& block : rows.split(kBlock, 1)) {
-    const auto doubles = block.to(torch::kFloat64);
-    const auto centred = doubles - doubles.mean(0);
-    products.addmm_(centred, centred.t());
+  const auto count = std::max<int64_t>(1, rows.size(0) - 1);
+  const auto products_of = [&](const torch::Tensor& columns) {
+    auto products = torch::zeros({rows.size(0), rows.size(0)}, torch::kFloat64);
+    for (const auto& block : columns.split(kBlock, 1)) {
+      const auto doubles = block.to(torch::kFloat64);
+      const auto centred = doubles - doubles.mean(0);
+      products.addmm_(centred, centred.t());
+    }
+    return products;
+  };
+  if (!is_sketched()) {
+    const auto squares = torch::linalg_eigvalsh(products_of(rows)).flip(0).clamp_min(0);
+    const auto values = squares.slice(0, 0, count).sqrt();
+    return {.projected = values, .corrected = values};
   }
-  const auto squares = torch::linalg_eigvalsh(products).flip(0).clamp_min(0);
-  return squares.slice(0, 0, std::max<int64_t>(1, rows.size(0) - 1)).sqrt();
+  const auto rest = products_of(rows.slice(1, anchors()));
+  const auto [ascending, vectors] =
+      torch::linalg_eigh(products_of(rows.slice(1, 0, anchors())) + rest);
+  const auto squares = ascending.flip(0).clamp_min(0).slice(0, 0, count);
+  const double tail =
+      rest.diagonal().sum().item<double>() / static_cast<double>(width() - anchors());
+  // The share of each eigenvalue that is not anchored.
+  const auto outside = (vectors * rest.matmul(vectors)).sum(0).flip(0).slice(0, 0, count);
+  const auto added = (tail * outside / squares).nan_to_num(0, 0, 0).clamp(0, tail);
+  return {.projected = squares.sqrt(), .corrected = without_tail(squares, added, tail).sqrt()};
 }
 
-torch::Tensor FeatureSpectrum::singular_values() const {
+// What the tail adds is a multiple of the identity on all but the anchors.
+SpectrumValues FeatureSpectrum::values_of_sketch() const {
+  auto whole = *covariance_;
+  whole.finish_block();
+  const auto projected = whole.singular_values();
+  auto scatter = whole.scatter().clone();
+  const auto rest = scatter.diagonal().slice(0, anchors());
+  const double tail = rest.sum().item<double>() / static_cast<double>(rest.size(0));
+  rest.sub_(tail);
+  const auto squares = projected.square();
+  const auto lowered = torch::linalg_eigvalsh(scatter).flip(0).slice(0, 0, squares.size(0));
+  const auto added = (squares - lowered).clamp(0, tail);
+  return {.projected = projected, .corrected = without_tail(squares, added, tail).sqrt()};
+}
+
+SpectrumValues FeatureSpectrum::values() const {
   check(rows() > released_rows_, "FeatureSpectrum: no rows were shown");
-  return covariance_ ? covariance_->singular_values() : values_of_gathered();
+  if (!covariance_) return values_of_gathered();
+  if (is_sketched()) return values_of_sketch();
+  const auto values = covariance_->singular_values();
+  return {.projected = values, .corrected = values};
 }
 
 std::vector<torch::Tensor> FeatureSpectrum::state() const {
@@ -146,8 +194,10 @@ int64_t FeatureSpectrum::bytes_for(int64_t dims, int64_t samples, const Spectrum
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
   const auto width = width_for(dims, options);
-  // Rows, the same once more in one piece, and their products.
-  const auto gathered = 2 * samples * width * kFloat + 2 * samples * samples * kDouble;
+  // Rows, the same once more in one piece, and their products; of a sketch also those of its parts
+  // and eigenvectors.
+  const int64_t matrices = width < dims && options.protocol == SpectrumProtocol::sketch ? 5 : 2;
+  const auto gathered = 2 * samples * width * kFloat + matrices * samples * samples * kDouble;
   if (samples < width) return gathered;
   return CovarianceAccumulator::bytes_for(width);
 }

@@ -25,6 +25,14 @@ struct SpectrumOptions {
 
 constexpr int64_t kTunnelFeatures = 8000;
 
+// Singular values of a centred matrix [samples, features], descending.  A projection to k numbers
+// adds to every eigenvalue, as far as its direction is not anchored, the variance of the tail over
+// k.  Of large ones that can be taken away; among small ones it is all there is.
+struct SpectrumValues {
+  torch::Tensor projected;  // as they come; their squares sum up to the whole variance
+  torch::Tensor corrected;  // with what is added to large ones taken away
+};
+
 // The spectrum of one layer's features over a stream of samples.
 class FeatureSpectrum {
  public:
@@ -42,8 +50,7 @@ class FeatureSpectrum {
   // `other` was made and anchored alike.
   void merge(const FeatureSpectrum& other);
 
-  // Of the centred matrix [samples, features]: descending.
-  torch::Tensor singular_values() const;
+  SpectrumValues values() const;
   // Forgets what was accumulated but for how many rows there were.
   void release();
   // Deep copies of all that was accumulated.
@@ -63,7 +70,8 @@ class FeatureSpectrum {
  private:
   torch::Tensor looked_at(const torch::Tensor& rows) const;
   void start_covariance();
-  torch::Tensor values_of_gathered() const;
+  SpectrumValues values_of_gathered() const;
+  SpectrumValues values_of_sketch() const;
 
   int64_t dims_;
   uint64_t seed_;

@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
@@ -29,8 +30,8 @@ struct SeenLayer {
   std::string name;
   FeatureSpectrum spectrum;
   int64_t pass = 0;
-  std::vector<torch::Tensor> pilot = {};  // rows of the sample until there are enough
-  torch::Tensor values = {};              // singular values, once a pass is over
+  std::vector<torch::Tensor> pilot = {};      // rows of the sample until there are enough
+  std::optional<SpectrumValues> values = {};  // once a pass is over
 };
 
 SpectrumProtocol protocol_of(const std::string& name, const std::string& key) {
@@ -97,20 +98,20 @@ class LayerSpectrum : public Measure {
             "' must have ", layer.spectrum.dims(), " features, has ", rows.size(1));
       check_finite(layer, rows);
       layer.spectrum.update(rows);
-      layer.values = torch::Tensor();
+      layer.values.reset();
     }
   }
 
   bool wants_another_pass() override {
     for (auto& layer : layers_) {
       if (layer.pass == pass_ && layer.spectrum.rows() > 0) {
-        layer.values = layer.spectrum.singular_values();
+        layer.values = layer.spectrum.values();
       }
     }
     if (!has_further_passes() && options_.enlarge) enlarge_unreliable();
     if (!has_further_passes()) return false;
     for (auto& layer : layers_) {
-      if (layer.values.defined()) layer.spectrum.release();
+      if (layer.values.has_value()) layer.spectrum.release();
     }
     ++pass_;
     return true;
@@ -128,7 +129,7 @@ class LayerSpectrum : public Measure {
       if (layer.spectrum.rows() == 0) continue;
       if (!ours.pilot.empty()) set_anchors(ours);
       ours.spectrum.merge(layer.spectrum);
-      ours.values = torch::Tensor();
+      ours.values.reset();
     }
   }
 
@@ -168,7 +169,7 @@ class LayerSpectrum : public Measure {
       for (int64_t i = 0; i < kCurvePoints; ++i) {
         ranks[i] = static_cast<double>(covariance_rank(values, gammas[i].item<double>()));
       }
-      curves[c10::str(prefix, "spectrum/", layer.name)] = values.singular_values;
+      curves[c10::str(prefix, "spectrum/", layer.name)] = values.values.corrected;
       curves[c10::str(prefix, "rank_curve/", layer.name)] = ranks;
     }
     return curves;
@@ -293,7 +294,7 @@ class LayerSpectrum : public Measure {
       }
       used += bytes;
       layer.spectrum = layer.spectrum.enlarged(larger);
-      layer.values = torch::Tensor();
+      layer.values.reset();
       layer.pass = pass;
     }
   }
@@ -301,17 +302,16 @@ class LayerSpectrum : public Measure {
   void check_shown() const {
     const bool is_shown =
         !layers_.empty() && std::all_of(layers_.begin(), layers_.end(), [](const auto& layer) {
-          return layer.values.defined() || layer.spectrum.rows() > 0;
+          return layer.values.has_value() || layer.spectrum.rows() > 0;
         });
     check(is_shown, "layer_spectrum: no records of the test split were shown");
   }
 
   LayerValues values_of(const SeenLayer& layer) const {
     const auto& spectrum = layer.spectrum;
-    const bool is_computed = layer.values.defined();
     return {.layer = layer.name,
             .protocol = options_.protocol,
-            .singular_values = is_computed ? layer.values : spectrum.singular_values(),
+            .values = layer.values ? *layer.values : spectrum.values(),
             .samples = spectrum.rows(),
             .features = spectrum.dims(),
             .width = spectrum.width(),

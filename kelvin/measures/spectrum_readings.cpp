@@ -17,6 +17,9 @@ namespace {
 constexpr int64_t kShareOfSize = 4;
 constexpr double kOverTail = 2;
 
+constexpr const char* kCorrection =
+    "what the projection of the tail adds to large eigenvalues is taken away";
+
 int64_t largest_rank(const LayerValues& values) {
   const auto features = values.is_sketched ? values.features : values.width;
   return std::min(values.samples - 1, features);
@@ -69,7 +72,7 @@ Reading rank_reading(const LayerValues& values, double gamma) {
 }  // namespace
 
 int64_t covariance_rank(const LayerValues& values, double gamma) {
-  return numerical_rank(values.singular_values, std::sqrt(gamma));
+  return numerical_rank(values.values.projected, std::sqrt(gamma));
 }
 
 // A random map to k numbers changes variances of what has rank r by factors between
@@ -78,7 +81,7 @@ int64_t covariance_rank(const LayerValues& values, double gamma) {
 RankBounds rank_bounds(const LayerValues& values, double gamma) {
   const auto rank = covariance_rank(values, gamma);
   if (!values.is_sketched || rank == 0) return {.low = rank, .high = rank};
-  const auto eigenvalues = values.singular_values.square();
+  const auto eigenvalues = values.values.projected.square();
   const auto after = eigenvalues.sum() - eigenvalues.cumsum(0);
   const auto added = after / hashed_width(values);
   const double largest = eigenvalues[0].item<double>();
@@ -105,19 +108,21 @@ Readings spectrum_readings(const LayerValues& values, double gamma, int64_t top)
   if (!values.is_sketched) {
     auto numerical = like;
     numerical.name = "numerical_rank";
-    numerical.value = static_cast<double>(numerical_rank(values.singular_values, gamma));
+    numerical.value = static_cast<double>(numerical_rank(values.values.projected, gamma));
     numerical.definition["gamma"] = gamma;
     numerical.definition["threshold"] = "gamma * sigma_1";
     numerical.definition["upper_bound"] = largest_rank(values);
     readings.push_back(numerical);
   }
-  for (auto& reading : rank_readings(values.singular_values, like)) {
+  for (auto& reading : rank_readings(values.values.projected, like)) {
     readings.push_back(std::move(reading));
   }
-  for (int64_t i = 0; i < std::min(top, values.singular_values.size(0)); ++i) {
+  const auto& singular_values = values.values.corrected;
+  for (int64_t i = 0; i < std::min(top, singular_values.size(0)); ++i) {
     auto value = like;
     value.name = "singular_value";
-    value.value = values.singular_values[i].item<double>();
+    value.value = singular_values[i].item<double>();
+    if (values.is_sketched) value.definition["correction"] = kCorrection;
     value.index = i;
     readings.push_back(value);
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kelvin/core/reading.h"
+#include "kelvin/measures/feature_spectrum.h"
 
 namespace kelvin {
 
@@ -13,7 +14,7 @@ namespace kelvin {
 struct LayerValues {
   std::string layer;
   std::string protocol;
-  torch::Tensor singular_values = {};  // of the centred matrix [samples, features], descending
+  SpectrumValues values = {};  // of the centred matrix [samples, features]
   int64_t samples = 0;
   int64_t features = 0;
   int64_t width = 0;    // features that were looked at, or numbers that they were projected to

@@ -17,7 +17,7 @@ torch::Tensor exact_values(const torch::Tensor& rows) {
 
 torch::Tensor shown(FeatureSpectrum spectrum, const torch::Tensor& rows, int64_t batch) {
   for (const auto& part : rows.split(batch)) spectrum.update(part);
-  return spectrum.singular_values();
+  return spectrum.values().corrected;
 }
 
 // Many features in few directions: what deep layers look like.
@@ -54,6 +54,31 @@ TEST(FeatureSpectrum, OfManyFeaturesIsSketchedUnlessAskedOtherwise) {
   EXPECT_LT((values / expected - 1).abs().max().item<double>(), 1e-6);
 }
 
+// Ten large directions, which the sample for the anchors has only seen in part, over a long tail.
+TEST(FeatureSpectrum, LosesWhatTheTailAddsToLargeValues) {
+  constexpr int64_t kDims = 6000;
+  const auto strengths = torch::linspace(3, 1.5, 10, torch::kFloat64);
+  // More samples than the sketch has numbers, and fewer: both sides of the matrix.
+  for (const int64_t samples : {700, 250}) {
+    const auto large = (noise({samples, 10}, 1) * strengths).matmul(noise({10, kDims}, 2));
+    const auto rows = (large + 20 * noise({samples, kDims}, 3)).to(torch::kFloat32);
+    FeatureSpectrum spectrum(kDims, {.sketch = 300, .anchors = 20}, 0);
+    spectrum.anchor_to(rows.narrow(0, 0, 40));
+    for (const auto& part : rows.split(64)) spectrum.update(part);
+    const auto values = spectrum.values();
+    const auto expected = exact_values(rows).narrow(0, 0, 10);
+    const auto error_of_mean = [&](const torch::Tensor& found) {
+      return (found.narrow(0, 0, 10) / expected - 1).mean().item<double>();
+    };
+    EXPECT_GT(error_of_mean(values.projected), 0.05) << samples;
+    EXPECT_LT(std::abs(error_of_mean(values.corrected)), 0.025) << samples;
+    EXPECT_TRUE((values.corrected.diff() <= 0).all().item<bool>());
+    // The smallest are the tail itself.
+    EXPECT_NEAR(values.corrected[-1].item<double>(), values.projected[-1].item<double>(),
+                0.3 * values.projected[-1].item<double>());
+  }
+}
+
 TEST(FeatureSpectrum, OfTheTunnelProtocolIsThatOf8000RandomFeatures) {
   const SpectrumOptions tunnel{.protocol = SpectrumProtocol::tunnel};
   const auto rows = noise({20, 9000}, 3);
@@ -83,8 +108,8 @@ TEST(FeatureSpectrum, OfTwoHalvesIsThatOfTheWhole) {
       second.update(rows.narrow(0, samples / 3, samples - samples / 3));
       first.merge(second);
       EXPECT_EQ(first.rows(), samples);
-      const auto expected = whole.singular_values();
-      expect_close(first.singular_values(), expected, 1e-4 * expected[0].item<double>());
+      const auto expected = whole.values().corrected;
+      expect_close(first.values().corrected, expected, 1e-4 * expected[0].item<double>());
     }
   }
 }
@@ -113,7 +138,7 @@ TEST(FeatureSpectrum, ReleasedKnowsOnlyHowManyRowsItHad) {
   spectrum.update(noise({20, 5}, 0));
   spectrum.release();
   EXPECT_EQ(spectrum.rows(), 20);
-  EXPECT_EQ(error_of([&] { spectrum.singular_values(); }), "FeatureSpectrum: no rows were shown");
+  EXPECT_EQ(error_of([&] { spectrum.values(); }), "FeatureSpectrum: no rows were shown");
   EXPECT_EQ(error_of([&] { spectrum.merge(FeatureSpectrum(5, {}, 1)); }),
             "FeatureSpectrum: can be merged only as long as it holds its rows");
 }
@@ -121,7 +146,7 @@ TEST(FeatureSpectrum, ReleasedKnowsOnlyHowManyRowsItHad) {
 TEST(FeatureSpectrum, RejectsRowsThatAreNotFiniteOrOfAnotherLength) {
   for (const int64_t dims : {10, 3000}) {
     FeatureSpectrum spectrum(dims, {.sketch = 100, .anchors = 10}, 1);
-    EXPECT_EQ(error_of([&] { spectrum.singular_values(); }), "FeatureSpectrum: no rows were shown");
+    EXPECT_EQ(error_of([&] { spectrum.values(); }), "FeatureSpectrum: no rows were shown");
     auto rows = torch::zeros({2, dims});
     rows[1][3] = NAN;
     EXPECT_NE(error_of([&] { spectrum.update(rows); }).find("must be finite"), std::string::npos);

@@ -10,12 +10,13 @@ namespace kelvin {
 namespace {
 
 LayerValues exact_values() {
-  return {.layer = "fc",
-          .protocol = "sketch",
-          .singular_values = doubles({1, 0.1, 0.02, 0}),
-          .samples = 100,
-          .features = 4,
-          .width = 4};
+  return {
+      .layer = "fc",
+      .protocol = "sketch",
+      .values = {.projected = doubles({1, 0.1, 0.02, 0}), .corrected = doubles({1, 0.1, 0.02, 0})},
+      .samples = 100,
+      .features = 4,
+      .width = 4};
 }
 
 TEST(SpectrumReadings, CountEigenvaluesOfTheCovariance) {
@@ -40,7 +41,8 @@ TEST(SpectrumReadings, OfAllFeaturesHaveNoDoubts) {
 TEST(SpectrumReadings, OfASketchSubtractWhatItsTailAdds) {
   auto values = exact_values();
   // One large direction; the tail of 90 has 0.09 of its variance, 1e-3 for each of the 90 numbers.
-  values.singular_values = torch::cat({doubles({1}), torch::full({90}, 0.0316, torch::kFloat64)});
+  values.values.projected = torch::cat({doubles({1}), torch::full({90}, 0.0316, torch::kFloat64)});
+  values.values.corrected = doubles({0.75, 0.5});
   values.features = 1000;
   values.width = 100;
   values.anchors = 10;
@@ -51,7 +53,11 @@ TEST(SpectrumReadings, OfASketchSubtractWhatItsTailAdds) {
   EXPECT_EQ(bounds.high, 99);
   EXPECT_FALSE(bounds.is_reliable);
   EXPECT_TRUE(rank_bounds(values, 1e-2).is_reliable);
-  const auto reading = spectrum_readings(values, 0.9e-3, 0).front();
+  const auto readings = spectrum_readings(values, 0.9e-3, 1);
+  EXPECT_EQ(readings.back().name, "singular_value");
+  EXPECT_EQ(readings.back().value, 0.75);
+  EXPECT_TRUE(readings.back().definition.contains("correction"));
+  const auto& reading = readings.front();
   EXPECT_EQ(reading.definition["sketch"], 100);
   EXPECT_EQ(reading.definition["is_reliable"], false);
   EXPECT_EQ(reading.definition["upper_bound"], 99);
