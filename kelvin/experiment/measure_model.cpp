@@ -11,6 +11,7 @@
 #include "kelvin/data/batches.h"
 #include "kelvin/experiment/measure_set.h"
 #include "kelvin/math/detection_curve.h"
+#include "kelvin/measures/input_gram.h"
 #include "kelvin/representations/extract.h"
 
 namespace kelvin {
@@ -58,6 +59,7 @@ class Session {
       : model_(model), dataset_(dataset), settings_(settings), context_(context) {
     auto known = settings.context();
     known.test_samples = dataset.test.size();
+    known.input_grams = std::make_shared<SharedInputGrams>();
     for (const auto& name : settings.measure.names) {
       measures_.add(name, settings.make_measure(name, known));
     }

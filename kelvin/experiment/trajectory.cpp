@@ -10,6 +10,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/measures/input_gram.h"
 #include "kelvin/representations/extract.h"
 
 namespace kelvin {
@@ -136,6 +137,7 @@ MeasureSet Trajectory::measures_for(const TrainState& state) const {
   auto context = settings_.context();
   context.temperature = state.temperature;
   context.test_samples = static_cast<int64_t>(test_sample_.size());
+  context.input_grams = std::make_shared<SharedInputGrams>();
   MeasureSet measures;
   for (const char* name : kBasicMeasures) {
     measures.add(name, settings_.make_measure(name, context));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/class_sums.h"
 
 namespace kelvin {
 
@@ -24,7 +25,8 @@ void ClassVariance::update(const torch::Tensor& rows, const torch::Tensor& label
   const auto projected = sketch_.apply(rows);
   if (projected_) projected_->update(projected);
   // Never in place: copies share the tensors.
-  class_sums_ = class_sums_.index_add(0, labels, projected.to(torch::kFloat64));
+  class_sums_ = class_sums_.clone();
+  add_class_sums(projected, labels, class_sums_);
   class_counts_ = class_counts_ + torch::bincount(labels, /*weights=*/{}, class_counts_.size(0));
 }
 

@@ -84,9 +84,7 @@ torch::Tensor FeatureSketch::hashed(const torch::Tensor& rows) const {
   auto sums = torch::zeros({rows.size(0), width}, torch::kFloat32);
   const RowHash hash{
       .dims = dims_, .width = width, .signs = signs_.data_ptr<float>(), .shifts = shifts_.data()};
-  const auto* from = rows.data_ptr<float>();
-  auto* to = sums.data_ptr<float>();
-  for (int64_t i = 0; i < rows.size(0); ++i) add_hashed_row(hash, from + i * dims_, to + i * width);
+  add_hashed_rows(hash, rows.data_ptr<float>(), rows.size(0), sums.data_ptr<float>());
   return sums;
 }
 

@@ -1,5 +1,7 @@
 #include "kelvin/math/row_hash.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 
 namespace kelvin {
@@ -8,8 +10,6 @@ namespace {
 void add_signed(const float* values, const float* signs, int64_t count, float* __restrict sums) {
   for (int64_t i = 0; i < count; ++i) sums[i] += signs[i] * values[i];
 }
-
-}  // namespace
 
 void add_hashed_row(const RowHash& hash, const float* row, float* sums) {
   const auto* shift = hash.shifts;
@@ -21,6 +21,16 @@ void add_hashed_row(const RowHash& hash, const float* row, float* sums) {
     add_signed(values, signs, unwrapped, sums + *shift);
     add_signed(values + unwrapped, signs + unwrapped, length - unwrapped, sums);
   }
+}
+
+}  // namespace
+
+void add_hashed_rows(const RowHash& hash, const float* rows, int64_t count, float* sums) {
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      add_hashed_row(hash, rows + i * hash.dims, sums + i * hash.width);
+    }
+  });
 }
 
 }  // namespace kelvin

@@ -44,30 +44,31 @@ struct LayerAlignment {
 class Alignment : public Measure {
  public:
   Alignment(const MeasureContext& context, Settings& settings)
-      : grams_("alignment", settings), seed_(named_seed(context.seed, "alignment")) {
+      : grams_(input_grams_of(context, "alignment", settings)),
+        seed_(named_seed(context.seed, "alignment")) {
     settings.read("k", k_);
     check(k_ >= 1, settings.full_name("k"), ": must be at least 1, got ", k_);
   }
 
   Needs needs() const override {
-    return {.layers = true, .layer_inputs = true, .sample = grams_.samples()};
+    return {.layers = true, .layer_inputs = true, .sample = grams_->samples()};
   }
 
   void see_sample(const Record& record) override {
-    grams_.see(record);
+    grams_->see(record);
     alignments_.reset();
   }
   void update(const Record& /*record*/) override {}
 
   void merge(const Measure& other) override {
-    grams_.merge(static_cast<const Alignment&>(other).grams_);
+    grams_->merge(*static_cast<const Alignment&>(other).grams_);
     alignments_.reset();
   }
 
-  NamedTensors state() const override { return grams_.state(); }
+  NamedTensors state() const override { return grams_->state(); }
 
   Readings compute() const override {
-    check(!grams_.is_empty(), "alignment: no sample of the test split was shown");
+    check(!grams_->is_empty(), "alignment: no sample of the test split was shown");
     Readings readings;
     double sum = 0;
     for (const auto& [layer, cosines] : alignments()) {
@@ -99,7 +100,7 @@ class Alignment : public Measure {
   }
 
   int64_t memory(const Record& example, int64_t /*samples*/) const override {
-    return grams_.memory(example);
+    return grams_->memory("alignment", example);
   }
 
  private:
@@ -107,7 +108,7 @@ class Alignment : public Measure {
   const std::vector<LayerAlignment>& alignments() const {
     if (!alignments_) {
       alignments_.emplace();
-      for (const auto& layer : grams_.layers()) {
+      for (const auto& layer : grams_->layers()) {
         alignments_->push_back({.layer = &layer, .cosines = cosines_of(layer)});
       }
     }
@@ -123,7 +124,7 @@ class Alignment : public Measure {
   }
 
   Definition shared_definition(const LayerInputs& layer) const {
-    auto result = grams_.definition(layer);
+    auto result = grams_->definition(layer);
     result["of"] = "abs cosines of right singular vectors of W and left singular vectors of A";
     result["k"] = k_;
     result["left_out"] = "singular values below 1e-5 of the largest";
@@ -139,16 +140,16 @@ class Alignment : public Measure {
   }
 
   Definition definition_of_mean(int64_t layers) const {
-    auto result = shared_definition(grams_.layers().front());
+    auto result = shared_definition(grams_->layers().front());
     for (const char* key : {"columns", "position_stride"}) result.erase(key);
     result["max_over"] = "pairs of vectors";
     result["mean_over"] = "layers";
     result["layers"] = layers;
-    result["zero_layers_left_out"] = static_cast<int64_t>(grams_.layers().size()) - layers;
+    result["zero_layers_left_out"] = static_cast<int64_t>(grams_->layers().size()) - layers;
     return result;
   }
 
-  InputGrams grams_;
+  std::shared_ptr<InputGrams> grams_;
   int64_t k_ = 15;
   uint64_t seed_;
   mutable std::optional<std::vector<LayerAlignment>> alignments_;

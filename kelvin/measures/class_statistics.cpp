@@ -18,10 +18,31 @@ namespace {
 constexpr const char* kName = "class_statistics";
 
 struct Options {
-  double gamma = 1e-3;    // of the rank of a class
-  int64_t sketch = 2048;  // of the variances
-  SampleOptions sample;   // of the ranks
+  double gamma = 1e-3;   // of the rank of a class
+  int64_t sketch = 0;    // of the variances; 0: only where memory asks for it
+  SampleOptions sample;  // of the ranks
+  int64_t memory = 0;    // that sums over all features may take
 };
+
+constexpr int64_t kSketchIfNeeded = 2048;
+
+int64_t features_of(const LayerRecord& layer) {
+  return layer.output.numel() / layer.output.size(0);
+}
+
+// To how many numbers features are projected for the variances: to as many as there are, if sums of
+// all features of all layers for each class fit.
+int64_t sketch_size(const Record& record, const Options& options) {
+  if (options.sketch > 0) return options.sketch;
+  int64_t bytes = 0;
+  int64_t widest = 0;
+  for (const auto& layer : record.layers) {
+    const auto dims = features_of(layer);
+    bytes += ClassVariance::bytes(dims, dims, record.classes);
+    widest = std::max(widest, dims);
+  }
+  return bytes <= options.memory ? widest : kSketchIfNeeded;
+}
 
 struct SeenLayer {
   std::string name;
@@ -60,7 +81,7 @@ class ClassStatistics : public Measure {
       const auto& layer = record.layers[i];
       const auto rows = feature_rows(layer.output);
       if (i == layers_.size()) {
-        const FeatureSketch sketch(rows.size(1), options_.sketch,
+        const FeatureSketch sketch(rows.size(1), sketch_size(record, options_),
                                    named_seed(options_.sample.seed, layer.name));
         layers_.push_back({.name = layer.name, .variance = {sketch, record.classes}});
       }
@@ -125,9 +146,10 @@ class ClassStatistics : public Measure {
 
   int64_t memory(const Record& example, int64_t samples) const override {
     auto bytes = SketchedSample::bytes(example, samples, options_.sample);
+    const auto sketch = sketch_size(example, options_);
     for (const auto& layer : example.layers) {
-      const auto dims = layer.output.numel() / layer.output.size(0);
-      bytes += ClassVariance::bytes(dims, std::min(dims, options_.sketch), example.classes);
+      const auto dims = features_of(layer);
+      bytes += ClassVariance::bytes(dims, std::min(dims, sketch), example.classes);
     }
     return bytes;
   }
@@ -173,14 +195,14 @@ class ClassStatistics : public Measure {
 };
 
 std::unique_ptr<Measure> make(const MeasureContext& context, Settings& settings) {
-  Options options{.sample = {.seed = context.seed}};
+  Options options{.sample = {.seed = context.seed}, .memory = context.memory / 8};
   settings.read("gamma", options.gamma);
   settings.read("sketch", options.sketch);
   settings.read("samples", options.sample.samples);
   settings.read("sample_sketch", options.sample.sketch);
   check(options.gamma > 0 && options.gamma < 1, settings.full_name("gamma"),
         ": must be in (0, 1), got ", options.gamma);
-  check(options.sketch >= 1, settings.full_name("sketch"), ": must be at least 1, got ",
+  check(options.sketch >= 0, settings.full_name("sketch"), ": must not be below 0, got ",
         options.sketch);
   check(options.sample.samples >= 2, settings.full_name("samples"), ": must be at least 2, got ",
         options.sample.samples);

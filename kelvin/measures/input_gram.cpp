@@ -65,15 +65,20 @@ InputGrams::InputGrams(std::string measure, Settings& settings) : measure_(std::
         ": must be at least one per sample (", samples_, "), got ", positions_);
 }
 
-void InputGrams::see(const Record& record) {
+int64_t InputGrams::see(const Record& record) {
   check(!record.layers.empty(), measure_, ": records must have layers, got none");
-  if (wanted() == 0) return;
+  if (last_logits_.defined() && record.logits.is_same(last_logits_)) return last_count_;
+  last_logits_ = record.logits;
+  last_count_ = 0;
+  if (wanted() == 0) return 0;
   if (layers_.empty()) begin(record);
   check(record.layers.size() == layers_.size(), measure_, ": records must have ", layers_.size(),
         " layers as the first has, got ", record.layers.size());
   const auto count = std::min(wanted(), record.layers[0].input.size(0));
   for (size_t i = 0; i < layers_.size(); ++i) add(layers_[i], record.layers[i], count);
   seen_ += count;
+  last_count_ = count;
+  return count;
 }
 
 void InputGrams::begin(const Record& record) {
@@ -139,7 +144,8 @@ Definition InputGrams::definition(const LayerInputs& layer) const {
           {"precision", "float32 forward, float64 Gram matrix"}};
 }
 
-int64_t InputGrams::memory(const Record& example) const {
+int64_t InputGrams::memory(const std::string& measure, const Record& example) const {
+  if (measure != measure_) return 0;
   int64_t bytes = 0;
   int64_t largest = 0;
   for (const auto& layer : example.layers) {
@@ -148,6 +154,21 @@ int64_t InputGrams::memory(const Record& example) const {
   }
   // An update makes a new sum beside the old one.
   return bytes + largest;
+}
+
+std::shared_ptr<InputGrams> SharedInputGrams::find(const std::string& measure, Settings& settings) {
+  auto made = std::make_shared<InputGrams>(measure, settings);
+  for (const auto& each : all_) {
+    if (each->samples() == made->samples() && each->positions() == made->positions()) return each;
+  }
+  all_.push_back(made);
+  return made;
+}
+
+std::shared_ptr<InputGrams> input_grams_of(const MeasureContext& context,
+                                           const std::string& measure, Settings& settings) {
+  if (context.input_grams) return context.input_grams->find(measure, settings);
+  return std::make_shared<InputGrams>(measure, settings);
 }
 
 }  // namespace kelvin

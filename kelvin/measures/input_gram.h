@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "kelvin/core/settings.h"
 #include "kelvin/math/named_tensors.h"
 #include "kelvin/math/spectrum.h"
+#include "kelvin/measures/measure.h"
 #include "kelvin/representations/record.h"
 
 namespace kelvin {
@@ -39,33 +41,52 @@ class InputGrams {
   // Reads the settings `samples` and `positions`; `measure` stands before its messages.
   InputGrams(std::string measure, Settings& settings);
 
-  void see(const Record& record);
+  // Returns how many of the record's samples are among those wanted, its first ones.  Of a record
+  // that was shown right before nothing is added again.
+  int64_t see(const Record& record);
   // Takes what `other` has seen if this one has seen nothing: both see the same sample.
   void merge(const InputGrams& other);
 
   bool is_empty() const { return layers_.empty(); }
-  // How many of a record's samples are still wanted, at most.
-  int64_t wanted() const { return samples_ - seen_; }
   int64_t samples() const { return samples_; }
+  int64_t positions() const { return positions_; }
   int64_t seen() const { return seen_; }
   const std::vector<LayerInputs>& layers() const { return layers_; }
 
   NamedTensors state() const;
   // What A is: centring, samples, columns, precision.
   Definition definition(const LayerInputs& layer) const;
-  // Bytes it holds at most for layers such as those of `example`.
-  int64_t memory(const Record& example) const;
+  // Bytes it holds at most for layers such as those of `example`; all are the measure's that made
+  // it, and none another's.
+  int64_t memory(const std::string& measure, const Record& example) const;
 
  private:
   void begin(const Record& record);
   void add(LayerInputs& layer, const LayerRecord& record, int64_t count) const;
   int64_t stride_of(const LayerRecord& record) const;
+  int64_t wanted() const { return samples_ - seen_; }
 
   std::string measure_;
   int64_t samples_ = 512;
   int64_t positions_ = 65536;
   int64_t seen_ = 0;
   std::vector<LayerInputs> layers_;  // in order of execution
+  torch::Tensor last_logits_;        // of the record that was shown last
+  int64_t last_count_ = 0;           // what `see` said of it
 };
+
+// Several measures that look at the same samples and positions sum them once.
+class SharedInputGrams {
+ public:
+  // The same object for the same settings.
+  std::shared_ptr<InputGrams> find(const std::string& measure, Settings& settings);
+
+ private:
+  std::vector<std::shared_ptr<InputGrams>> all_;
+};
+
+// Those that the context shares, or the measure's own if it shares none.
+std::shared_ptr<InputGrams> input_grams_of(const MeasureContext& context,
+                                           const std::string& measure, Settings& settings);
 
 }  // namespace kelvin

@@ -57,6 +57,8 @@ class Measure {
   virtual int64_t memory(const Record& /*example*/, int64_t /*samples*/) const { return 0; }
 };
 
+class SharedInputGrams;
+
 // What a measure may know about the run besides the records.
 struct MeasureContext {
   double temperature = 1;              // of training
@@ -64,6 +66,8 @@ struct MeasureContext {
   uint64_t seed = 0;
   int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
   int64_t test_samples = 10'000;      // about how many of the test split will be shown
+  // For measures that are shown the same stream: sums that several of them need are made once.
+  std::shared_ptr<SharedInputGrams> input_grams = {};
 };
 
 struct MeasureEntry {

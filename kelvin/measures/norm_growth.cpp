@@ -56,23 +56,22 @@ double top_singular_value(const std::vector<torch::Tensor>& batches, uint64_t se
 class NormGrowth : public Measure {
  public:
   NormGrowth(const MeasureContext& context, Settings& settings)
-      : grams_("norm_growth", settings), seed_(named_seed(context.seed, "norm_growth")) {
+      : grams_(input_grams_of(context, "norm_growth", settings)),
+        seed_(named_seed(context.seed, "norm_growth")) {
     settings.read("gamma", gamma_);
     check(gamma_ > 0 && gamma_ < 1, settings.full_name("gamma"), ": must be in (0, 1), got ",
           gamma_);
   }
 
   Needs needs() const override {
-    return {.layers = true, .layer_inputs = true, .sample = grams_.samples()};
+    return {.layers = true, .layer_inputs = true, .sample = grams_->samples()};
   }
 
   void see_sample(const Record& record) override {
-    const auto count = std::min(grams_.wanted(), record.logits.size(0));
-    const bool is_first = grams_.is_empty();
-    grams_.see(record);
+    const auto count = grams_->see(record);
     if (count == 0) return;
-    if (is_first) {
-      for (const auto& layer : grams_.layers()) {
+    if (weight_spectra_.empty()) {
+      for (const auto& layer : grams_->layers()) {
         weight_spectra_.push_back(torch::linalg_svdvals(layer.weight));
       }
       logits_.emplace(record.logits.size(1));
@@ -87,25 +86,25 @@ class NormGrowth : public Measure {
 
   // Both see the same sample.
   void merge(const Measure& other) override {
-    if (grams_.is_empty()) *this = static_cast<const NormGrowth&>(other);
+    if (grams_->is_empty()) *this = static_cast<const NormGrowth&>(other);
   }
 
   NamedTensors state() const override {
-    auto tensors = grams_.state();
-    if (grams_.is_empty()) return tensors;
+    auto tensors = grams_->state();
+    if (grams_->is_empty()) return tensors;
     tensors["inputs"] = torch::cat(inputs_);
     tensors["logits_gram"] = logits_->gram();
     return tensors;
   }
 
   Readings compute() const override {
-    check(!grams_.is_empty(), "norm_growth: no sample of the test split was shown");
+    check(!grams_->is_empty(), "norm_growth: no sample of the test split was shown");
     Readings parts;
     for (size_t i = 0; i < weight_spectra_.size(); ++i) add_norm_parts(parts, i);
     Readings readings;
     // Those of the last layer stand for the network: its product is the logits.
     for (auto reading : parts) {
-      if (reading.layer != grams_.layers().back().name) continue;
+      if (reading.layer != grams_->layers().back().name) continue;
       reading.definition["layer"] = "the last";
       reading.layer.clear();
       readings.push_back(std::move(reading));
@@ -119,7 +118,7 @@ class NormGrowth : public Measure {
   NamedTensors curves() const override {
     NamedTensors tensors;
     for (size_t i = 0; i < weight_spectra_.size(); ++i) {
-      tensors["weight_spectrum/" + grams_.layers()[i].name] = weight_spectra_[i];
+      tensors["weight_spectrum/" + grams_->layers()[i].name] = weight_spectra_[i];
     }
     return tensors;
   }
@@ -128,8 +127,9 @@ class NormGrowth : public Measure {
     if (example.layers.empty()) return 0;
     const auto& input = example.layers[0].input;
     const auto classes = example.logits.size(1);
-    return grams_.memory(example) + classes * classes * static_cast<int64_t>(sizeof(double)) +
-           std::min(samples, grams_.samples()) * input[0].numel() * input.element_size();
+    return grams_->memory("norm_growth", example) +
+           classes * classes * static_cast<int64_t>(sizeof(double)) +
+           std::min(samples, grams_->samples()) * input[0].numel() * input.element_size();
   }
 
  private:
@@ -140,9 +140,9 @@ class NormGrowth : public Measure {
   }
 
   void add_norm_parts(Readings& readings, size_t index) const {
-    const auto& layer = grams_.layers()[index];
+    const auto& layer = grams_->layers()[index];
     const auto parts = norm_parts(layer, weight_spectra_[index]);
-    auto definition = grams_.definition(layer);
+    auto definition = grams_->definition(layer);
     definition["matrix"] = "W A of the layer, without its bias";
     definition["of"] =
         "sqrt(sum_i sigma_i(W)^2 sigma_i(A)^2): the norm if singular vectors matched";
@@ -182,13 +182,13 @@ class NormGrowth : public Measure {
             {"bias", true},
             {"centring", "none"},
             {"layers", static_cast<int64_t>(weight_spectra_.size())},
-            {"samples", grams_.seen()},
+            {"samples", grams_->seen()},
             {"which", "a fixed random sample of the test split"},
             {"precision", "float32 forward, float64 SVD and Gram matrices"}};
   }
 
   void add_weight(Readings& readings, size_t index) const {
-    const auto& layer = grams_.layers()[index];
+    const auto& layer = grams_->layers()[index];
     const auto& spectrum = weight_spectra_[index];
     const Definition definition = {{"matrix", "W (out x in), convolutions as (out x in * kernel)"},
                                    {"centring", "none"},
@@ -206,7 +206,7 @@ class NormGrowth : public Measure {
         of_rank);
   }
 
-  InputGrams grams_;
+  std::shared_ptr<InputGrams> grams_;
   double gamma_ = 1e-3;
   uint64_t seed_;
   std::vector<torch::Tensor> weight_spectra_;  // of each layer, descending

@@ -205,9 +205,22 @@ TEST(ClassStatistics, RejectsRecordsWithoutLayersAndLayersThatChange) {
             "'flat' of 8");
 }
 
+// Exact where sums for each class fit into an eighth of the memory, projected where they do not.
+TEST(ClassStatistics, ProjectOnlyWhatMemoryAsksFor) {
+  Record record = some_record(10, 13);
+  record.layers[0].output = torch::rand({10, 3000});
+  const auto is_projected = [&](int64_t memory) {
+    const auto readings = measured("class_statistics", {record}, {}, {.memory = memory});
+    return readings.front().definition.contains("projected_to");
+  };
+  EXPECT_FALSE(is_projected(int64_t{4} << 20));
+  EXPECT_TRUE(is_projected(1 << 20));
+}
+
 TEST(ClassStatistics, RejectsSettingsOutOfRange) {
+  EXPECT_EQ(error_of([] { make_measure("class_statistics", {{"sketch", -1}}); }),
+            "measure.class_statistics.sketch: must not be below 0, got -1");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"sketch", "at least 1, got 0"},
       {"samples", "at least 2, got 0"},
       {"sample_sketch", "at least 1, got 0"},
       {"gamma", "in (0, 1), got 0"}};

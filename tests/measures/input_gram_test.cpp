@@ -188,10 +188,35 @@ TEST(InputGrams, SayWhatTheInputIs) {
 TEST(InputGrams, CountTheirMemory) {
   const auto record = record_with_layers({layer_of("wide", noise({2, 30}, 12), noise({4, 30}, 13)),
                                           layer_of("slim", noise({5, 2}, 14), noise({4, 2}, 15))});
-  EXPECT_EQ(make_grams().memory(record), 8 * (30 * 30 + 2 * 30 + 2 * 2 + 5 * 2) + 8 * 30 * 30);
+  EXPECT_EQ(make_grams().memory("some", record),
+            8 * (30 * 30 + 2 * 30 + 2 * 2 + 5 * 2) + 8 * 30 * 30);
   int64_t held = 0;
   for (const auto& [name, tensor] : grams_of({record}).state()) held += tensor.nbytes();
-  EXPECT_LE(held, make_grams().memory(record));
+  EXPECT_LE(held, make_grams().memory("some", record));
+}
+
+TEST(InputGrams, AreMadeOnceForAllWhoWantTheSame) {
+  SharedInputGrams shared;
+  const auto grams_for = [&](const std::string& measure, const Values& values) {
+    Settings settings("measure." + measure, values);
+    return input_grams_of(
+        {.input_grams = std::shared_ptr<SharedInputGrams>(&shared, [](SharedInputGrams*) {})},
+        measure, settings);
+  };
+  const auto first = grams_for("first", {{"samples", 4}});
+  const auto second = grams_for("second", {{"samples", 4}});
+  EXPECT_EQ(first, second);
+  EXPECT_NE(first, grams_for("third", {{"samples", 5}}));
+  const auto record = small_network(3, 1);
+  const auto next = small_network(3, 5);
+  for (const auto& shown : {record, next}) {
+    const auto count = first->see(shown);
+    EXPECT_EQ(second->see(shown), count);
+  }
+  expect_same_grams(*first, grams_of({record, next}, {{"samples", 4}}));
+  // Memory is counted once.
+  EXPECT_GT(first->memory("first", record), 0);
+  EXPECT_EQ(second->memory("second", record), 0);
 }
 
 TEST(InputGrams, RejectWhatHasNone) {
@@ -210,10 +235,12 @@ TEST(InputGrams, RejectWhatHasNone) {
             "some: weight of layer 'conv' must be finite, has a NaN or an infinity");
   record = small_network(4, 18);
   auto other = record;
+  other.logits = record.logits.clone();
   other.layers.pop_back();
   EXPECT_EQ(message_of({record, other}),
             "some: records must have 3 layers as the first has, got 2");
   other = record;
+  other.logits = record.logits.clone();
   other.layers[2].name = "head";
   EXPECT_EQ(message_of({record, other}),
             "some: layer 'linear' must come in the same place in all records, got 'head'");

@@ -1,0 +1,42 @@
+#include "kelvin/math/class_sums.h"
+
+#include <ATen/Parallel.h>
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+
+void add_class_sums(const torch::Tensor& rows, const torch::Tensor& labels, torch::Tensor& sums) {
+  const auto dims = sums.size(1);
+  check(rows.dim() == 2 && rows.size(1) == dims && labels.dim() == 1 &&
+            labels.size(0) == rows.size(0),
+        "add_class_sums: rows and labels must be [rows, ", dims, "] and [rows], got ", rows.sizes(),
+        " and ", labels.sizes());
+  if (rows.size(0) == 0) return;
+  check(labels.min().item<int64_t>() >= 0 && labels.max().item<int64_t>() < sums.size(0),
+        "add_class_sums: labels must be in [0, ", sums.size(0), ")");
+  constexpr int64_t kBlock = 512;  // features whose sums stay in the nearest caches
+  const auto floats = rows.to(torch::kFloat32).contiguous();
+  const auto wholes = labels.to(torch::kInt64).contiguous();
+  const auto* values = floats.data_ptr<float>();
+  const auto* classes = wholes.data_ptr<int64_t>();
+  auto* into = sums.data_ptr<double>();
+  const auto count = floats.size(0);
+  // Every sum is made by one thread in the order of the rows, however many threads there are.
+  at::parallel_for(0, (dims + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const auto first = block * kBlock;
+      const auto width = std::min(kBlock, dims - first);
+      for (int64_t row = 0; row < count; ++row) {
+        const float* from = values + row * dims + first;
+        double* to = into + classes[row] * dims + first;
+        for (int64_t i = 0; i < width; ++i) to[i] += from[i];
+      }
+    }
+  });
+}
+
+}  // namespace kelvin
