@@ -3,19 +3,17 @@
 #include <filesystem>
 
 #include "app/compute_library.h"
-#include "app/config_flags.h"
-#include "app/config_paths.h"
 #include "app/data_folder.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
+#include "app/network_input.h"
 #include "app/readings_text.h"
 #include "app/run_context.h"
 #include "app/threads_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
-#include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
 namespace {
@@ -27,14 +25,11 @@ constexpr auto kProtocol = "measure.layer_spectrum.protocol";
 class MeasureVerb : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command
-        .add_option("INPUT", input_,
-                    "a run folder; an npz with logits and labels, and if it has them features, "
-                    "weight, bias, temperature; or a file of weights, for which the flags tell "
-                    "model and data")
-        ->type_name("RUN, x.npz or WEIGHTS")
-        ->required();
-    config_.declare(command);
+    input_.declare(command,
+                   "a run folder; an npz with logits and labels, and if it has them features, "
+                   "weight, bias, temperature; or a file of weights, for which the flags tell "
+                   "model and data",
+                   "RUN, x.npz or WEIGHTS");
     command.add_flag("--exact", is_exact_,
                      "spectra of layers of all features, whatever it takes "
                      "[measure.layer_spectrum.protocol=exact]");
@@ -49,9 +44,7 @@ class MeasureVerb : public Verb {
   int run() override {
     const auto format = format_.format();
     const auto threads = threads_.threads();
-    check(fs::exists(input_), input_, ": no such run or file");
-    const bool is_folder = fs::is_directory(input_);
-    check(!is_folder || is_run(input_), input_, ": is not a run folder (no config.toml)");
+    input_.check_exists();
     check_output();
     const auto data_folder = data_folder_.folder();
     const auto config = checked_config(data_folder);
@@ -63,12 +56,12 @@ class MeasureVerb : public Verb {
       ProgressBar bar(is_quiet_);
       auto context = run_context(bar);
       context.data_folder = data_folder;
-      if (is_weights()) {
+      if (input_.is_weights()) {
         readings =
             api.measure_weights({.settings = api.resolve(config), .curves = curves_}, context);
       } else {
-        const auto measure = is_folder ? api.measure_run : api.measure_dump;
-        readings = measure(input_, {.settings = config, .curves = curves_}, context);
+        const auto measure = input_.is_run() ? api.measure_run : api.measure_dump;
+        readings = measure(input_.path(), {.settings = config, .curves = curves_}, context);
       }
     } catch (const Error& error) {
       if (interrupts() == 0) throw;
@@ -86,38 +79,19 @@ class MeasureVerb : public Verb {
     const auto folder = fs::absolute(curves_).parent_path();
     check(curves_.ends_with(".npz"), "--output: must end in .npz, got '", curves_, "'");
     check(fs::is_directory(folder), "--output: there is no folder ", folder.string());
-    check(!fs::exists(curves_) || !fs::equivalent(curves_, input_), "--output: is ", input_,
-          " itself");
+    check(!fs::exists(curves_) || !fs::equivalent(curves_, input_.path()), "--output: is ",
+          input_.path(), " itself");
   }
 
-  bool is_weights() const { return !fs::is_directory(input_) && !input_.ends_with(".npz"); }
-
-  // What to measure on; runs and dumps know that themselves.
   Config checked_config(const fs::path& data_folder) const {
-    auto config = config_.config();
-    if (is_exact_) {
-      check(!config.has(kProtocol), "--exact: contradicts ", kProtocol);
-      config.set(kProtocol, "exact");
-    }
-    if (!is_weights()) {
-      for (const auto& [key, value] : config.values()) {
-        check(key.starts_with("measure."), key, ": is for a file of weights; ", input_,
-              " knows its own settings");
-      }
-      return config;
-    }
-    for (const char* key : {"model.name", "data.name"}) {
-      check(config.has(key), input_, ": needs ", key, " to be measured (",
-            key == std::string("model.name") ? "--model" : "--dataset", ")");
-    }
-    check(!config.has("init.pretrained"), "init.pretrained: is ", input_, " already");
-    config.set("init.pretrained", input_);
-    make_paths_absolute(config, data_folder);
+    auto config = input_.config({"measure."}, data_folder);
+    if (!is_exact_) return config;
+    check(!config.has(kProtocol), "--exact: contradicts ", kProtocol);
+    config.set(kProtocol, "exact");
     return config;
   }
 
-  std::string input_;
-  ConfigFlags config_;
+  NetworkInput input_;
   bool is_quiet_ = false;
   bool is_exact_ = false;
   std::string curves_;

@@ -13,6 +13,7 @@
 #include "kelvin/experiment/run.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/experiment/sample_images.h"
+#include "kelvin/experiment/truncate.h"
 #include "kelvin/model/description.h"
 
 namespace kelvin {
@@ -127,6 +128,11 @@ const ComputeApi kApi = {
         [](const std::filesystem::path& npz, const MeasureRequest& request,
            const RunContext& context) {
           return translated([&] { return measure_dump(npz, request, context); });
+        },
+    .truncate_run =
+        [](const std::filesystem::path& path, const TruncateRequest& request,
+           const RunContext& context) {
+          return translated([&] { return truncate(path, request, context); });
         },
     .sample_images =
         [](const Config& config, int64_t count, bool of_training, const RunContext& context) {

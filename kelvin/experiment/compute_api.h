@@ -48,6 +48,13 @@ struct MeasureRequest {
   std::filesystem::path curves = {};
 };
 
+// Where to end a network, and what becomes of it.
+struct TruncateRequest {
+  Config settings = {};               // as of MeasureRequest; those of the probes
+  std::string layer = {};             // the last to keep; empty: the first that is good enough
+  std::filesystem::path output = {};  // a new safetensors file; empty: nothing is written
+};
+
 struct ImageSamples {
   RawImages images = {};
   std::vector<std::string> class_names = {};
@@ -80,6 +87,10 @@ struct ComputeApi {
   // See measure_dump.h.
   Readings (*measure_dump)(const std::filesystem::path& npz, const MeasureRequest& request,
                            const RunContext& context);
+
+  // See truncate.h.
+  nlohmann::ordered_json (*truncate_run)(const std::filesystem::path& run,
+                                         const TruncateRequest& request, const RunContext& context);
 
   // See sample_images.h.
   ImageSamples (*sample_images)(const Config& config, int64_t count, bool of_training,

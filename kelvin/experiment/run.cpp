@@ -4,97 +4,25 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/data/fingerprint.h"
-#include "kelvin/data/fit.h"
 #include "kelvin/experiment/checkpoints.h"
 #include "kelvin/experiment/curves_file.h"
 #include "kelvin/experiment/measure_model.h"
 #include "kelvin/experiment/prepared_model.h"
 #include "kelvin/experiment/progress_observer.h"
+#include "kelvin/experiment/run_data.h"
 #include "kelvin/experiment/run_log.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/experiment/same_arithmetic.h"
 #include "kelvin/experiment/stall_detector.h"
 #include "kelvin/experiment/step_scalars.h"
+#include "kelvin/experiment/trained_network.h"
 #include "kelvin/experiment/trajectory.h"
-#include "kelvin/model/description.h"
 #include "kelvin/model/weights.h"
 #include "kelvin/runs/run_folder.h"
 #include "kelvin/runs/run_lock.h"
 
 namespace kelvin {
 namespace {
-
-Dataset load_own(const RunSettings& settings, const RunContext& context) {
-  auto request = settings.request;
-  request.data_folder = context.data_folder;
-  return load_dataset(settings.dataset, request);
-}
-
-struct Data {
-  Dataset own;
-  std::vector<Dataset> foreign;
-};
-
-// Foreign images come as the network takes them, whatever their size and colours were.
-std::vector<Dataset> load_foreign(const RunSettings& settings, const ImageShape& shape,
-                                  const RunContext& context) {
-  std::vector<Dataset> foreign;
-  for (const auto& name : settings.ood) {
-    DatasetRequest request = settings.request;
-    request.data_folder = context.data_folder;
-    request.classes = settings.ood_classes;
-    request.validation_samples = 0;
-    request.test_on_validation = false;
-    request.image_size = shape.height;
-    auto dataset = load_dataset(name, request);
-    dataset.train = fit_to(dataset.train, shape);
-    dataset.test = fit_to(dataset.test, shape);
-    foreign.push_back(std::move(dataset));
-  }
-  return foreign;
-}
-
-// Said before hours of training rather than after.
-void check_training_splits(const RunSettings& settings, const std::vector<Dataset>& foreign) {
-  for (const auto& name : settings.measure.names) {
-    const auto needs = settings.make_measure(name)->needs();
-    if (!needs.ood || !needs.train_split) continue;
-    for (const auto& dataset : foreign) {
-      check(dataset.train.size() > 0, "dataset '", dataset.name,
-            "' has no training images, which measure '", name, "' needs of foreign data");
-    }
-  }
-}
-
-// Likewise.
-void check_attention(const std::string& key, const std::vector<std::string>& names,
-                     const RunSettings& settings, Model& model, const ModelShape& shape) {
-  for (const auto& name : names) {
-    if (!settings.make_measure(name)->needs().attention) continue;
-    const auto taps = taps_of_one_image(model, shape, {.layers = false, .attention = true});
-    check(!taps.attention().empty(), key, ": '", name, "' needs a model with attention, '",
-          settings.model, "' has none");
-  }
-}
-
-Data load_data(const RunSettings& settings, const RunContext& context) {
-  auto own = load_own(settings, context);
-  auto foreign = load_foreign(settings, own.test.shape(), context);
-  check_training_splits(settings, foreign);
-  return {.own = std::move(own), .foreign = std::move(foreign)};
-}
-
-void check_measures(const RunSettings& settings, Model& model, const Data& data) {
-  const auto shape = shape_for(data.own);
-  check_attention("measure.names", settings.measure.names, settings, model, shape);
-  check_attention("measure.during", settings.measure.during, settings, model, shape);
-  for (const auto& name : settings.measure.during) {
-    const auto needs = settings.make_measure(name)->needs();
-    check(!needs.ood || !needs.train_split, "measure.during: '", name,
-          "' is fitted to the training images of all datasets, which takes too long to be done "
-          "during training");
-  }
-}
 
 constexpr auto kDataMd5 = "data_md5";
 
@@ -117,7 +45,7 @@ std::string how_bfloat16_is_computed(torch::DeviceType device) {
 // Everything that watches a training, in the order in which it does.
 class Observers {
  public:
-  Observers(const RunSettings& settings, const Data& data, const RunFolder& folder,
+  Observers(const RunSettings& settings, const RunData& data, const RunFolder& folder,
             const RunContext& context, int64_t first_step)
       : log_(folder, context, first_step),
         trajectory_(data.own, data.foreign, settings, log_, context),
@@ -153,7 +81,7 @@ class Observers {
 };
 
 // The pipeline: data, model, train, representations, measures, result.  From `start` if it is set.
-RunStatus execute(RunSettings settings, const Data& data, Model& model, const RunFolder& folder,
+RunStatus execute(RunSettings settings, const RunData& data, Model& model, const RunFolder& folder,
                   const RunContext& context, const std::optional<Checkpoint>& start) {
   const auto& [dataset, foreign] = data;
   const auto device = device_of(settings.device);
@@ -183,7 +111,7 @@ RunStatus execute(RunSettings settings, const Data& data, Model& model, const Ru
 }
 
 // Runs it, and leaves in the folder how it ended.
-void execute_in(const RunFolder& folder, const RunSettings& settings, const Data& data,
+void execute_in(const RunFolder& folder, const RunSettings& settings, const RunData& data,
                 Model& model, const RunContext& context, const std::optional<Checkpoint>& start) {
   try {
     folder.set_status(execute(settings, data, model, folder, context, start));
@@ -202,7 +130,7 @@ void run(const Config& config, const std::filesystem::path& output,
          const nlohmann::ordered_json& metadata, const RunContext& context) {
   const auto settings = RunSettings::from(config);
   // Data or pretrained weights that are not there leave no folder.
-  const auto data = load_data(settings, context);
+  const auto data = load_run_data(settings, context);
   check_trainable(settings, data.own);
   const auto model = prepared_model(settings, data.own);
   check_measures(settings, *model, data);
@@ -221,7 +149,7 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   check(before.status != RunStatus::finished, path.string(), ": is finished; nothing to resume");
   if (!is_inexact) check_same_arithmetic(path.string(), before.metadata, metadata);
   const auto settings = RunSettings::from(before.config);
-  const auto data = load_data(settings, context);
+  const auto data = load_run_data(settings, context);
   check_trainable(settings, data.own);
   const auto md5 = data_md5(data.own);
   check(before.metadata.value(kDataMd5, md5) == md5, path.string(), ": dataset '", data.own.name,
@@ -241,17 +169,10 @@ Readings measure_run(const std::filesystem::path& path, const MeasureRequest& re
                      const RunContext& context) {
   const auto folder = RunFolder::open(path);
   const auto lock = RunLock::take(path);
-  auto config = Config::load(path / "config.toml");
-  config.merge(request.settings);
-  auto settings = RunSettings::from(config);
-  if (request.settings.has("measure.names")) settings.measure.detectors.clear();
-  const auto data = load_data(settings, context);
-  const auto model = settings.build_model(shape_for(data.own));
-  load_weights(last_weights(path), *model);
-  model->to(device_of(settings.device));
+  auto network = open_run(path, request.settings, context);
+  if (request.settings.has("measure.names")) network.settings.measure.detectors.clear();
+  const auto& [settings, data, model] = network;
   check_measures(settings, *model, data);
-  settings.trained_temperature =
-      saved_temperature(path).value_or(last_temperature(settings.train, data.own.train.size()));
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
   keep(folder, measured);
   if (!request.curves.empty()) write_curves(request.curves, measured.curves);
@@ -259,10 +180,7 @@ Readings measure_run(const std::filesystem::path& path, const MeasureRequest& re
 }
 
 Readings measure_weights(const MeasureRequest& request, const RunContext& context) {
-  const auto settings = RunSettings::from(request.settings);
-  check(!settings.init.pretrained.empty(), "init.pretrained: must name a file of weights");
-  const auto data = load_data(settings, context);
-  const auto model = prepared_model(settings, data.own);
+  const auto [settings, data, model] = open_weights(request.settings, context);
   check_measures(settings, *model, data);
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
   if (!request.curves.empty()) write_curves(request.curves, measured.curves);

@@ -6,13 +6,19 @@
 
 namespace kelvin {
 
+size_t first_sufficient(const std::vector<double>& accuracies, double threshold) {
+  check(!accuracies.empty(), "first_sufficient: needs at least one layer");
+  const double wanted = threshold * accuracies.back();
+  const auto reached = std::find_if(accuracies.begin(), accuracies.end() - 1,
+                                    [&](double accuracy) { return accuracy >= wanted; });
+  return static_cast<size_t>(reached - accuracies.begin()) + 1;
+}
+
 double effective_depth(const std::vector<double>& accuracies, size_t last, double threshold) {
   check(last >= 1 && last <= accuracies.size(), "effective_depth: last must be in [1, ",
         accuracies.size(), "], got ", last);
-  const double wanted = threshold * accuracies[last - 1];
-  const auto reached = std::find_if(accuracies.begin(), accuracies.begin() + long(last) - 1,
-                                    [&](double accuracy) { return accuracy >= wanted; });
-  return static_cast<double>(reached - accuracies.begin() + 1) / static_cast<double>(last);
+  const std::vector<double> considered(accuracies.begin(), accuracies.begin() + long(last));
+  return static_cast<double>(first_sufficient(considered, threshold)) / static_cast<double>(last);
 }
 
 double generalisation_drop(const std::vector<double>& accuracies) {

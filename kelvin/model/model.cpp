@@ -10,6 +10,7 @@ void Taps::record(Tap tap) {
   count_macs(tap.weight, tap.product);
   if (!options_.layers) layers_.clear();
   layers_.push_back(std::move(tap));
+  if (!last_layer_.empty() && layers_.back().name == last_layer_) throw LayerReached();
 }
 
 void Taps::record(AttentionTap tap, int64_t macs) {

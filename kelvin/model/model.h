@@ -45,6 +45,9 @@ struct TapOptions {
   bool attention = true;
 };
 
+// Thrown by taps out of a forward pass, see Taps::end_after.
+struct LayerReached {};
+
 // LibTorch modules have no forward hooks, so a model records its weight layers
 // itself when it is given taps.  Projection shortcuts cost multiply-adds but are
 // not layers.
@@ -58,12 +61,16 @@ class Taps {
   // Multiply-adds of a weight that is not recorded; `product` is what it produced.
   void count_macs(const torch::Tensor& weight, const torch::Tensor& product);
 
+  // Forward passes end once they recorded this layer, by throwing LayerReached; empty: they do not.
+  void end_after(const std::string& layer) { last_layer_ = layer; }
+
   const std::vector<Tap>& layers() const { return layers_; }
   const std::vector<AttentionTap>& attention() const { return attention_; }
   int64_t macs() const { return macs_; }
 
  private:
   TapOptions options_;
+  std::string last_layer_;
   std::vector<Tap> layers_;
   std::vector<AttentionTap> attention_;
   int64_t macs_ = 0;

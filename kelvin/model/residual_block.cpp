@@ -47,11 +47,11 @@ BasicBlock::BasicBlock(const BlockShape& shape)
 torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
   const auto first = product_of(conv1_, input);
   const auto hidden = torch::relu(bn1_(first));
+  if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
   const auto second = product_of(conv2_, hidden);
   const auto residual = bn2_(second);
   auto output = torch::relu(residual + shortcut(input, taps));
   if (taps) {
-    taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
     auto last = tap_of(name + ".conv2", conv2_, hidden, second, output);
     last.before_add = residual;
     taps->record(std::move(last));
@@ -77,14 +77,14 @@ Bottleneck::Bottleneck(const BlockShape& shape)
 torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
   const auto first = product_of(conv1_, input);
   const auto narrow = torch::relu(bn1_(first));
+  if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, narrow));
   const auto second = product_of(conv2_, narrow);
   const auto spatial = torch::relu(bn2_(second));
+  if (taps) taps->record(tap_of(name + ".conv2", conv2_, narrow, second, spatial));
   const auto third = product_of(conv3_, spatial);
   const auto residual = bn3_(third);
   auto output = torch::relu(residual + shortcut(input, taps));
   if (taps) {
-    taps->record(tap_of(name + ".conv1", conv1_, input, first, narrow));
-    taps->record(tap_of(name + ".conv2", conv2_, narrow, second, spatial));
     auto last = tap_of(name + ".conv3", conv3_, spatial, third, output);
     last.before_add = residual;
     taps->record(std::move(last));

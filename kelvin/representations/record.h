@@ -17,8 +17,8 @@ struct LayerRecord {
   torch::Tensor weight;
   torch::Tensor bias = {};  // undefined if the layer has none
   torch::Tensor input = {};
-  torch::Tensor product = {};   // weight applied to input, plus bias
-  torch::Tensor output = {};    // after normalisation, residual add and activation
+  torch::Tensor product = {};  // weight applied to input, plus bias
+  torch::Tensor output = {};   // after normalisation, residual add and activation
   // After normalisation, before what a residual connection adds; undefined where none does.
   torch::Tensor before_add = {};
   torch::Tensor gradient = {};  // of the batch's mean loss in the weight; only if asked for

@@ -115,8 +115,8 @@ TEST_P(EveryScaledModel, HitsItsTarget) {
   const auto dataset = load_dataset("glyphs10", {.train_samples = 32, .test_samples = 10});
   const auto hits = [&](const char* norm, double target) {
     const auto& name = GetParam();
-    const bool is_for_cifar =
-        name == "resnet20" || name == "resnet32" || name == "resnet44" || name == "resnet56";
+    const bool is_for_cifar = name == "resnet20" || name == "resnet32" || name == "resnet44" ||
+                              name == "resnet56" || name == "truncated";
     const auto width = name == "mlp" ? Value(32) : Value(is_for_cifar ? 0.5 : 0.125);
     const auto model = built_model(name, {{"norm_after_logits", norm}, {"width", width}});
     scale_to_norm(*model, dataset, target);

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/config_flags.h"
+
+namespace kelvin {
+
+// The trained network that a verb looks at: a run folder, or a file of weights, for which flags
+// tell model and data.  Some verbs also take a dump of what a network did.
+class NetworkInput {
+ public:
+  // `what` says in the help what may be given.
+  void declare(CLI::App& command, const std::string& what, const std::string& type_name);
+
+  // An Error if there is nothing of the kind.
+  void check_exists() const;
+  const std::string& path() const { return path_; }
+  bool is_run() const { return std::filesystem::is_directory(path_); }
+  bool is_weights() const { return !is_run() && !path_.ends_with(".npz"); }
+
+  // What the flags say.  Of a run only keys that begin with one of `changeable` may be given; of
+  // weights model and data must be.
+  Config config(const std::vector<std::string>& changeable,
+                const std::filesystem::path& data_folder) const;
+
+ private:
+  std::string path_;
+  ConfigFlags flags_;
+};
+
+}  // namespace kelvin

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include "app/compute_library.h"
+#include "app/data_folder.h"
+#include "app/exit_code.h"
+#include "app/format_flag.h"
+#include "app/human_text.h"
+#include "app/interrupts.h"
+#include "app/network_input.h"
+#include "app/readings_text.h"
+#include "app/run_context.h"
+#include "app/threads_flag.h"
+#include "app/verb.h"
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+constexpr auto kSettings = "measure.linear_probe.";
+
+class ProbeVerb : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    input_.declare(command,
+                   "a run folder; or a file of weights, for which the flags tell model and data",
+                   "RUN or WEIGHTS");
+    command.add_option("--probe", protocol_,
+                       "how probes are trained: diagnose (pooled features, to convergence), "
+                       "reproduce (all features, streamed) or published (the same by Adam, 30 "
+                       "passes) [measure.linear_probe.protocol]");
+    command.add_option("--tap", tap_,
+                       "output, or before_add: what a residual branch has before the shortcut "
+                       "[measure.linear_probe.tap]");
+    command.add_flag("-q,--quiet", is_quiet_, "no progress");
+    data_folder_.declare(command);
+    threads_.declare(command);
+    format_.declare(command);
+  }
+
+  int run() override {
+    const auto format = format_.format();
+    const auto threads = threads_.threads();
+    input_.check_exists();
+    check(input_.is_run() || input_.is_weights(), input_.path(),
+          ": probes are trained on what layers do with images; needs a run or a file of weights");
+    const auto data_folder = data_folder_.folder();
+    auto config = input_.config({"measure.", "data.ood"}, data_folder);
+    check(!config.has("measure.names"), "--measures: are the probes here; see 'kelvin measure'");
+    config.set("measure.names", std::vector<std::string>{"linear_probe"});
+    set_flag(config, "--probe", "protocol", protocol_);
+    set_flag(config, "--tap", "tap", tap_);
+
+    const auto& api = load_compute_library(threads);
+    catch_interrupts(SecondInterrupt::exits);
+    Readings readings;
+    try {
+      ProgressBar bar(is_quiet_);
+      auto context = run_context(bar);
+      context.data_folder = data_folder;
+      readings = input_.is_run() ? api.measure_run(input_.path(), {.settings = config}, context)
+                                 : api.measure_weights({.settings = api.resolve(config)}, context);
+    } catch (const Error& error) {
+      if (interrupts() == 0) throw;
+      print_for_people(fmt::format("kelvin probe: {}\n", error.what()));
+      return interrupt_exit_code();
+    }
+    fmt::print("{}", readings_text(readings, format));
+    return kSuccess;
+  }
+
+ private:
+  static void set_flag(Config& config, const std::string& flag, const std::string& name,
+                       const std::string& value) {
+    if (value.empty()) return;
+    const auto key = kSettings + name;
+    check(!config.has(key), flag, ": contradicts ", key);
+    config.set(key, value);
+  }
+
+  NetworkInput input_;
+  std::string protocol_;
+  std::string tap_;
+  bool is_quiet_ = false;
+  DataFolderFlag data_folder_;
+  ThreadsFlag threads_;
+  FormatFlag format_;
+};
+
+const bool registered = verbs().add(
+    "probe",
+    {
+        .summary = "Linear probes on every layer in and out of distribution; kappa and rho",
+        .make = [] { return std::make_unique<ProbeVerb>(); },
+    });
+
+}  // namespace
+}  // namespace kelvin

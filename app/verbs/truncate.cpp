@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "app/compute_library.h"
+#include "app/data_folder.h"
+#include "app/exit_code.h"
+#include "app/format_flag.h"
+#include "app/human_text.h"
+#include "app/interrupts.h"
+#include "app/network_input.h"
+#include "app/run_context.h"
+#include "app/threads_flag.h"
+#include "app/verb.h"
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// One row for each of the two networks.
+Table comparison_table(const Json& result) {
+  Table table{.columns = {{"network"},
+                          {"layers", Alignment::right},
+                          {"accuracy", Alignment::right},
+                          {"parameters", Alignment::right},
+                          {"MACs", Alignment::right},
+                          {"images/s", Alignment::right}}};
+  const auto add = [&](const std::string& name, const Json& layers, const Json& network) {
+    const auto speed = network.value("images_per_second", 0.0);
+    table.rows.push_back({name, layers.dump(),
+                          fmt::format("{:.2f} %", 100 * network.at("accuracy").get<double>()),
+                          network.at("parameters").dump(), network.at("macs").dump(),
+                          speed > 0 ? fmt::format("{:.0f}", speed) : ""});
+  };
+  add(result.at("model"), result.at("layers"), result.at("whole"));
+  add("up to " + result.at("layer").get<std::string>() + ", and its probe",
+      result.at("place").get<int64_t>() + 1, result.at("truncated"));
+  return table;
+}
+
+class TruncateVerb : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    input_.declare(command,
+                   "a run folder; or a file of weights, for which the flags tell model and data",
+                   "RUN or WEIGHTS");
+    command.add_option("--layer", layer_,
+                       "the last layer to keep; otherwise the first whose probe is good enough "
+                       "[measure.linear_probe.threshold]");
+    command.add_option("--output", output_, "a new safetensors file for the truncated network")
+        ->type_name("PATH");
+    command.add_flag("-q,--quiet", is_quiet_, "no progress");
+    data_folder_.declare(command);
+    threads_.declare(command);
+    format_.declare(command);
+  }
+
+  int run() override {
+    const auto format = format_.format();
+    const auto threads = threads_.threads();
+    input_.check_exists();
+    check(input_.is_run() || input_.is_weights(), input_.path(),
+          ": holds no network; needs a run or a file of weights");
+    check_output();
+    const auto data_folder = data_folder_.folder();
+    const auto config = input_.config({"measure."}, data_folder);
+
+    const auto& api = load_compute_library(threads);
+    catch_interrupts(SecondInterrupt::exits);
+    Json result;
+    try {
+      ProgressBar bar(is_quiet_);
+      auto context = run_context(bar);
+      context.data_folder = data_folder;
+      const fs::path run = input_.is_run() ? input_.path() : "";
+      result = api.truncate_run(run,
+                                {.settings = input_.is_run() ? config : api.resolve(config),
+                                 .layer = layer_,
+                                 .output = output_},
+                                context);
+    } catch (const Error& error) {
+      if (interrupts() == 0) throw;
+      print_for_people(fmt::format("kelvin truncate: {}\n", error.what()));
+      return interrupt_exit_code();
+    }
+    if (format == TableFormat::json || format == TableFormat::jsonl) {
+      fmt::print("{}\n", result.dump(format == TableFormat::json ? 1 : -1));
+    } else {
+      fmt::print("{}", render(comparison_table(result), format));
+    }
+    if (!output_.empty()) print_for_people(how_to_use(result));
+    return kSuccess;
+  }
+
+ private:
+  // Before minutes of probing, not after them.
+  void check_output() const {
+    if (output_.empty()) return;
+    const auto folder = fs::absolute(output_).parent_path();
+    check(output_.ends_with(".safetensors"), "--output: must end in .safetensors, got '", output_,
+          "'");
+    check(fs::is_directory(folder), "--output: there is no folder ", folder.string());
+    check(!fs::exists(output_), "--output: ", output_, " exists already");
+  }
+
+  std::string how_to_use(const Json& result) const {
+    return fmt::format(
+        "written to {}; use it with --model truncated model.of={} model.layer={} model.pool={}\n",
+        output_, result.at("model").get<std::string>(), result.at("layer").get<std::string>(),
+        result.at("pool").dump());
+  }
+
+  NetworkInput input_;
+  std::string layer_;
+  std::string output_;
+  bool is_quiet_ = false;
+  DataFolderFlag data_folder_;
+  ThreadsFlag threads_;
+  FormatFlag format_;
+};
+
+const bool registered = verbs().add(
+    "truncate",
+    {
+        .summary = "The first layers that do the work, and their probe, as a network of its own",
+        .make = [] { return std::make_unique<TruncateVerb>(); },
+    });
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,86 @@
+#include "kelvin/experiment/run_data.h"
+
+#include <utility>
+
+#include "kelvin/core/check.h"
+#include "kelvin/data/fit.h"
+#include "kelvin/measures/takes_test_split.h"
+#include "kelvin/model/description.h"
+
+namespace kelvin {
+namespace {
+
+Dataset load_own(const RunSettings& settings, const RunContext& context) {
+  auto request = settings.request;
+  request.data_folder = context.data_folder;
+  return load_dataset(settings.dataset, request);
+}
+
+// Foreign images come as the network takes them, whatever their size and colours were.
+std::vector<Dataset> load_foreign(const RunSettings& settings, const ImageShape& shape,
+                                  const RunContext& context) {
+  std::vector<Dataset> foreign;
+  for (const auto& name : settings.ood) {
+    DatasetRequest request = settings.request;
+    request.data_folder = context.data_folder;
+    request.classes = settings.ood_classes;
+    request.validation_samples = 0;
+    request.test_on_validation = false;
+    request.image_size = shape.height;
+    auto dataset = load_dataset(name, request);
+    dataset.train = fit_to(dataset.train, shape);
+    dataset.test = fit_to(dataset.test, shape);
+    foreign.push_back(std::move(dataset));
+  }
+  return foreign;
+}
+
+// Whether it looks at the training images of foreign datasets.
+bool needs_foreign_training(const Measure& measure) {
+  const auto needs = measure.needs();
+  return needs.ood && needs.train_split && dynamic_cast<const TakesTestSplit*>(&measure) == nullptr;
+}
+
+// Said before hours of training rather than after.
+void check_training_splits(const RunSettings& settings, const std::vector<Dataset>& foreign) {
+  for (const auto& name : settings.measure.names) {
+    if (!needs_foreign_training(*settings.make_measure(name))) continue;
+    for (const auto& dataset : foreign) {
+      check(dataset.train.size() > 0, "dataset '", dataset.name,
+            "' has no training images, which measure '", name, "' needs of foreign data");
+    }
+  }
+}
+
+// Likewise.
+void check_attention(const std::string& key, const std::vector<std::string>& names,
+                     const RunSettings& settings, Model& model, const ModelShape& shape) {
+  for (const auto& name : names) {
+    if (!settings.make_measure(name)->needs().attention) continue;
+    const auto taps = taps_of_one_image(model, shape, {.layers = false, .attention = true});
+    check(!taps.attention().empty(), key, ": '", name, "' needs a model with attention, '",
+          settings.model, "' has none");
+  }
+}
+
+}  // namespace
+
+RunData load_run_data(const RunSettings& settings, const RunContext& context) {
+  auto own = load_own(settings, context);
+  auto foreign = load_foreign(settings, own.test.shape(), context);
+  check_training_splits(settings, foreign);
+  return {.own = std::move(own), .foreign = std::move(foreign)};
+}
+
+void check_measures(const RunSettings& settings, Model& model, const RunData& data) {
+  const auto shape = shape_for(data.own);
+  check_attention("measure.names", settings.measure.names, settings, model, shape);
+  check_attention("measure.during", settings.measure.during, settings, model, shape);
+  for (const auto& name : settings.measure.during) {
+    check(!needs_foreign_training(*settings.make_measure(name)), "measure.during: '", name,
+          "' is fitted to the training images of all datasets, which takes too long to be done "
+          "during training");
+  }
+}
+
+}  // namespace kelvin

@@ -1,0 +1,72 @@
+#include "kelvin/experiment/truncate.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "kelvin/experiment/run.h"
+#include "tests/support/command.h"
+#include "tests/support/errors.h"
+#include "tests/support/requests.h"
+#include "tests/support/tiny_run.h"
+
+namespace kelvin {
+namespace {
+
+class TruncatedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    run(tiny_config({R"(measure.names=["accuracy"])", "data.ood=[]", "train.epochs=6"}),
+        folder_ / "run", kNoMetadata, {});
+  }
+
+  std::filesystem::path run_folder() const { return folder_ / "run"; }
+
+  TemporaryFolder folder_;
+};
+
+double own_accuracy(const Readings& readings) {
+  for (const auto& reading : readings) {
+    if (reading.name == "accuracy" && reading.split == "test") return reading.value;
+  }
+  return -1;
+}
+
+TEST_F(TruncatedRun, IsWhatItsFileSaysWhenThatIsMeasured) {
+  const std::string file = folder_ / "cut.safetensors";
+  const auto result = truncate(run_folder(), {.layer = "layers.0", .output = file}, {});
+  EXPECT_EQ(result.at("layer"), "layers.0");
+  EXPECT_EQ(result.at("place"), 1);
+  EXPECT_EQ(result.at("layers"), 3);
+  EXPECT_LT(result.at("truncated").at("parameters"), result.at("whole").at("parameters"));
+  EXPECT_LT(result.at("truncated").at("macs"), result.at("whole").at("macs"));
+  const auto config =
+      tiny_config({R"(measure.names=["accuracy"])", "data.ood=[]", "model.name=truncated",
+                   "model.of=mlp", "model.layer=layers.0", "model.pool=" + result.at("pool").dump(),
+                   "init.pretrained=" + file});
+  EXPECT_DOUBLE_EQ(own_accuracy(measure_weights({.settings = config}, {})),
+                   result.at("truncated").at("accuracy"));
+  EXPECT_DOUBLE_EQ(own_accuracy(measure_run(run_folder(), request_for({"accuracy"}), {})),
+                   result.at("whole").at("accuracy"));
+}
+
+TEST_F(TruncatedRun, EndsAtTheFirstLayerThatIsGoodEnough) {
+  TruncateRequest request;
+  request.settings.set("measure.linear_probe.threshold", 0.01);
+  EXPECT_EQ(truncate(run_folder(), request, {}).at("place"), 1);
+  request.settings.set("measure.linear_probe.threshold", 0.9);
+  const auto result = truncate(run_folder(), request, {});
+  EXPECT_EQ(result.at("threshold"), 0.9);
+  // Its probe is a layer of its own: nothing is lost against the last layer's probe.
+  EXPECT_GT(result.at("truncated").at("accuracy").get<double>(), 0.2);
+}
+
+TEST_F(TruncatedRun, RefusesALayerThatIsNotThereAndAFileThatIs) {
+  EXPECT_EQ(error_of([&] { truncate(run_folder(), {.layer = "conv7"}, {}); }),
+            "--layer: there is no layer 'conv7'");
+  const auto config = run_folder() / "config.toml";
+  EXPECT_EQ(error_of([&] { truncate(run_folder(), {.output = config}, {}); }),
+            "--output: " + config.string() + " exists already");
+}
+
+}  // namespace
+}  // namespace kelvin
