@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""Linear probes on all layers of the published ResNet-20, CIFAR-10: kelvin's protocol `reproduce` beside the
+published protocol in PyTorch (flattened features cached, 30 epochs of Adam at 1e-3, batches of 512, all
+cores). Fails if kelvin is less than 10 times faster on the same features, less accurate than PyTorch beyond
+the interval of the difference, or takes 4 GiB; the comparisons need all images and epochs and are left out
+otherwise.
+
+  /usr/bin/python3 benchmarks/probe_speed.py --tool build/kelvin_probe_speed --data DATA
+
+PyTorch gets one layer of each width; its seconds for all layers are those, times the layers of that width. With
+--epochs below 30, seconds are scaled to 30 and accuracies are not compared.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+import torch
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--tool", required=True)
+parser.add_argument("--data", required=True)
+parser.add_argument("--images", type=int, default=50_000)
+parser.add_argument("--test-images", type=int, default=10_000)
+parser.add_argument("--epochs", type=int, default=30)
+parser.add_argument("--settings", nargs="*", default=[], help="of measure.linear_probe, such as passes=2")
+arguments = parser.parse_args()
+EPOCHS = 30
+torch.set_num_threads(len(os.sched_getaffinity(0)))
+Layer = collections.namedtuple("Layer", "name width accuracy low high l2")
+
+
+def tool(*words):
+    return subprocess.run([arguments.tool, *map(str, words)], check=True, capture_output=True, text=True).stdout
+
+
+def ours():
+    figures, layers = {}, []
+    for line in tool("probe", arguments.data, arguments.images, arguments.test_images,
+                     *arguments.settings).splitlines():
+        key, *values = line.split()
+        if key == "layer":
+            layers.append(Layer(values[0], int(values[1]), *map(float, values[2:])))
+        else:
+            figures[key] = values[0]
+    return figures, layers
+
+
+def cached(layer, split, folder):
+    features = np.fromfile(folder / f"{split}_features.f32", np.float32).reshape(-1, layer.width)
+    return torch.from_numpy(features), torch.from_numpy(np.fromfile(folder / f"{split}_labels.i64", np.int64))
+
+
+def published(layer):
+    """Seconds of an epoch, and the accuracy after all of them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        tool("features", arguments.data, arguments.images, arguments.test_images, layer.name, folder)
+        features, labels = cached(layer, "train", folder)
+        test, test_labels = cached(layer, "test", folder)
+    torch.manual_seed(0)
+    probe = torch.nn.Linear(layer.width, 10)
+    adam = torch.optim.Adam(probe.parameters(), lr=1e-3)
+    start = time.perf_counter()
+    for _ in range(arguments.epochs):
+        for batch in torch.randperm(len(labels)).split(512):
+            loss = torch.nn.functional.cross_entropy(probe(features[batch]), labels[batch])
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+    seconds = (time.perf_counter() - start) / arguments.epochs
+    with torch.no_grad():
+        return seconds, (probe(test).argmax(1) == test_labels).float().mean().item()
+
+
+figures, layers = ours()
+probing, forward, passes = float(figures["probing"]), float(figures["forward"]), int(figures["passes"])
+print(f"kelvin, {arguments.images} images, {passes} passes: probes {probing:.1f} s, forward {forward:.1f} s; "
+      f"peak {int(figures['peak']) / 2**30:.2f} GiB, {int(figures['counted']) / 2**30:.2f} GiB counted", flush=True)
+for layer in layers:
+    print(f"  {layer.name}: {layer.width} features, accuracy {100 * layer.accuracy:.2f} % "
+          f"({100 * layer.low:.2f} to {100 * layer.high:.2f}), l2 {layer.l2:g}", flush=True)
+
+theirs = 0
+is_worse = []
+for width, count in collections.Counter(layer.width for layer in layers).items():
+    # The last of its width: the one that has most to tell.
+    layer = [each for each in layers if each.width == width][-1]
+    seconds, accuracy = published(layer)
+    theirs += count * EPOCHS * seconds
+    print(f"PyTorch, {layer.name}: {seconds:.2f} s an epoch, accuracy {100 * accuracy:.2f} % after "
+          f"{arguments.epochs} epochs; kelvin {100 * layer.accuracy:.2f} %", flush=True)
+    if layer.high < accuracy:
+        is_worse.append(layer.name)
+
+once = forward / (passes + arguments.test_images / arguments.images)
+print(f"same features: PyTorch {theirs:.0f} s, {theirs / probing:.1f} times as long as kelvin")
+print(f"with forward passes: PyTorch and one of kelvin's {theirs + once:.0f} s, "
+      f"{(theirs + once) / (probing + forward):.1f} times as long as kelvin with all of its own")
+if arguments.images >= 50_000:
+    assert theirs >= 10 * probing and int(figures["peak"]) < 4 * 2**30
+    assert arguments.epochs < EPOCHS or not is_worse, is_worse
