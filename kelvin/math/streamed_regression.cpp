@@ -59,9 +59,9 @@ void PreconditionedRegression::begin() {
   rows = rows.narrow(0, 0, std::min(rows.size(0), options_.statistics));
   const auto dims = rows.size(1);
   mean_ = rows.mean(0);
-  const auto variance = safe_variance(rows, mean_);
-  check(torch::isfinite(variance).all().item<bool>(), "features must be finite");
-  inverse_variance_ = variance.reciprocal();
+  variance_ = safe_variance(rows, mean_);
+  check(torch::isfinite(variance_).all().item<bool>(), "features must be finite");
+  inverse_variance_ = variance_.reciprocal();
   fit_directions((rows - mean_) * inverse_variance_.sqrt());
 
   const auto candidates = static_cast<int64_t>(options_.l2.size());
@@ -139,14 +139,12 @@ void PreconditionedRegression::descend(const torch::Tensor& residuals,
   const auto sums = residuals.sum(0);
   // In standardised features this is the gradient times the deviations.
   auto gradient = residuals.t().matmul(features);
-  gradient.addr_(sums, mean_, 1, -1);
-  gradient.add_(weight_ * penalty_ / inverse_variance_);
-  auto direction = gradient * inverse_variance_;
-  if (directions_.size(0) > 0) {
-    direction.addmm_(gradient.matmul(directions_.t()) * shares_, directions_, 1, -1);
-  }
+  gradient.addr_(sums, mean_, 1, -1).addcmul_(weight_ * penalty_, variance_);
+  // One step of the moving average of directions, without a matrix for the direction itself.
+  velocity_.addmm_(gradient.matmul(directions_.t()) * shares_, directions_, kMomentum,
+                   kMomentum - 1);
+  velocity_.addcmul_(gradient, inverse_variance_, 1 - kMomentum);
   const double curvature = 0.5 * (largest_norm_ + (samples - 1) * top_variance_) / samples;
-  velocity_.mul_(kMomentum).add_(direction, 1 - kMomentum);
   if (curvature > 0) {  // otherwise nothing can be learnt
     weight_.addcmul_(velocity_, (penalty_ + curvature).reciprocal(), -kBoldness * decay());
   }
@@ -194,9 +192,9 @@ LinearClassifier PreconditionedRegression::classifier() const {
 
 int64_t PreconditionedRegression::memory(const PreconditionedOptions& options, int64_t dims) {
   constexpr int64_t kMinibatch = 256;
-  // Weights, velocity, gradient, direction, and one more for what lies between.
-  const auto rows = 5 * static_cast<int64_t>(options.l2.size()) * options.classes +
-                    options.directions + options.statistics + kMinibatch + 4;
+  // Weights, velocity, gradient, and one for what lies between.
+  const auto rows = 4 * static_cast<int64_t>(options.l2.size()) * options.classes +
+                    options.directions + options.statistics + kMinibatch + 3;
   return rows * dims * int64_t{sizeof(float)};
 }
 

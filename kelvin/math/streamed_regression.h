@@ -73,6 +73,7 @@ class PreconditionedRegression : public StreamedRegression {
   bool has_begun_ = false;
 
   torch::Tensor mean_;              // [dims]
+  torch::Tensor variance_;          // [dims]
   torch::Tensor inverse_variance_;  // [dims]
   torch::Tensor directions_;        // [directions, dims], over the deviations
   torch::Tensor shares_;            // [directions], of the step that is taken away along each

@@ -129,6 +129,14 @@ TEST(PreconditionedRegression, OfConstantFeaturesNamesTheCommonestClass) {
   EXPECT_NEAR(accuracy(found, problem), 2. / 3, 1e-12);
 }
 
+TEST(PreconditionedRegression, OfASingleFeatureHasNoDirectionToShorten) {
+  const auto labels = torch::arange(600) % 2;
+  const Problem problem = {
+      .features = (4 * labels + noise({600}, 1)).unsqueeze(1).to(torch::kFloat32),
+      .labels = labels};
+  EXPECT_GT(accuracy(trained(problem, {.classes = 2, .passes = 6}), problem), 0.96);
+}
+
 TEST(PreconditionedRegression, TakesMoreFeaturesThanSamplesAndASingleMinibatch) {
   const auto labels = torch::arange(40) % 4;
   const Problem problem = {
