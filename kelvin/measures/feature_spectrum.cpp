@@ -121,14 +121,16 @@ SpectrumValues FeatureSpectrum::values_of_gathered() const {
   constexpr int64_t kBlock = 4096;
   const auto rows = torch::cat(gathered_);
   const auto count = std::max<int64_t>(1, rows.size(0) - 1);
+  // What is sketched is known to a few digits only: single precision does for its products.
+  const auto type = is_sketched() ? torch::kFloat32 : torch::kFloat64;
   const auto products_of = [&](const torch::Tensor& columns) {
-    auto products = torch::zeros({rows.size(0), rows.size(0)}, torch::kFloat64);
+    auto products = torch::zeros({rows.size(0), rows.size(0)}, type);
     for (const auto& block : columns.split(kBlock, 1)) {
       const auto doubles = block.to(torch::kFloat64);
-      const auto centred = doubles - doubles.mean(0);
+      const auto centred = (doubles - doubles.mean(0)).to(type);
       products.addmm_(centred, centred.t());
     }
-    return products;
+    return products.to(torch::kFloat64);
   };
   if (!is_sketched()) {
     const auto squares = torch::linalg_eigvalsh(products_of(rows)).flip(0).clamp_min(0);
@@ -136,13 +138,18 @@ SpectrumValues FeatureSpectrum::values_of_gathered() const {
     return {.projected = values, .corrected = values};
   }
   const auto rest = products_of(rows.slice(1, anchors()));
-  const auto [ascending, vectors] =
-      torch::linalg_eigh(products_of(rows.slice(1, 0, anchors())) + rest);
-  const auto squares = ascending.flip(0).clamp_min(0).slice(0, 0, count);
+  const auto all = products_of(rows.slice(1, 0, anchors())) + rest;
+  const auto descending = [&](const torch::Tensor& products) {
+    return torch::linalg_eigvalsh(products).flip(0).slice(0, 0, count);
+  };
+  const auto eigenvalues = descending(all);
+  const auto squares = eigenvalues.clamp_min(0);
   const double tail =
       rest.diagonal().sum().item<double>() / static_cast<double>(width() - anchors());
-  // The share of each eigenvalue that is not anchored.
-  const auto outside = (vectors * rest.matmul(vectors)).sum(0).flip(0).slice(0, 0, count);
+  // The part of each eigenvalue that is not anchored is how fast it falls as all of that does:
+  // eigenvectors would tell it too, and take several times as long.
+  constexpr double kStep = 1e-3;
+  const auto outside = (eigenvalues - descending(all - kStep * rest)) / kStep;
   const auto added = (tail * outside / squares).nan_to_num(0, 0, 0).clamp(0, tail);
   return {.projected = squares.sqrt(), .corrected = without_tail(squares, added, tail).sqrt()};
 }
@@ -194,8 +201,8 @@ int64_t FeatureSpectrum::bytes_for(int64_t dims, int64_t samples, const Spectrum
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
   const auto width = width_for(dims, options);
-  // Rows, the same once more in one piece, and their products; of a sketch also those of its parts
-  // and eigenvectors.
+  // Rows, the same once more in one piece, and their products; of a sketch also those of its
+  // parts.
   const int64_t matrices = width < dims && options.protocol == SpectrumProtocol::sketch ? 5 : 2;
   const auto gathered = 2 * samples * width * kFloat + matrices * samples * samples * kDouble;
   if (samples < width) return gathered;

@@ -68,7 +68,7 @@ class InputGrams {
 
   std::string measure_;
   int64_t samples_ = 512;
-  int64_t positions_ = 65536;
+  int64_t positions_ = 16384;
   int64_t seen_ = 0;
   std::vector<LayerInputs> layers_;  // in order of execution
   torch::Tensor last_logits_;        // of the record that was shown last

@@ -2,10 +2,9 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
-
 #include "kelvin/core/check.h"
 #include "kelvin/math/layer_matrices.h"
+#include "kelvin/math/pooled_features.h"
 
 namespace kelvin {
 namespace {
@@ -16,16 +15,6 @@ bool is_before_add(const LayerRecord& layer, ProbeTap tap) {
 
 const torch::Tensor& tapped(const LayerRecord& layer, ProbeTap tap) {
   return is_before_add(layer, tap) ? layer.before_add : layer.output;
-}
-
-torch::Tensor averaged(const torch::Tensor& output, int64_t pool) {
-  check(output.dim() >= 2, "linear_probe: outputs must have samples and features, got ",
-        output.sizes());
-  if (output.dim() == 3) return output.mean(1);  // over tokens
-  if (output.dim() < 4) return output;
-  const auto height = std::min(pool, output.size(2));
-  const auto width = std::min(pool, output.size(3));
-  return torch::adaptive_avg_pool2d(output, {height, width}).flatten(1);
 }
 
 }  // namespace
@@ -46,7 +35,7 @@ torch::Tensor flattened_rows(const LayerRecord& layer, ProbeTap tap) {
 }
 
 torch::Tensor pooled_rows(const LayerRecord& layer, ProbeTap tap, int64_t pool) {
-  const auto rows = averaged(tapped(layer, tap), pool).to(torch::kFloat32);
+  const auto rows = pooled_features(tapped(layer, tap), pool).to(torch::kFloat32);
   check(torch::isfinite(rows).all().item<bool>(), "linear_probe: features of layer '", layer.name,
         "' must be finite, hold NaN or infinity");
   return rows;

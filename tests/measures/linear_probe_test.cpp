@@ -59,6 +59,12 @@ std::vector<double> accuracies_of(const Readings& readings, const std::string& o
   return accuracies;
 }
 
+NamedTensors measured_curves(const std::vector<Record>& records, bool keep_weights) {
+  const auto measure = make_measure("linear_probe", {{"keep_weights", keep_weights}});
+  show(*measure, records);
+  return measure->curves();
+}
+
 // A network that is blind at first, and at last to foreign samples.
 std::vector<Record> tunnel(int64_t foreign_classes = 5) {
   std::vector<Record> records;
@@ -378,6 +384,23 @@ TEST(LinearProbe, RejectsSettingsOutOfRange) {
             "measure.linear_probe.l2: must name at least one value");
   EXPECT_EQ(making({{"l2", {0.1, -1.0}}}),
             "measure.linear_probe.l2: must be finite and not below 0, got -1");
+}
+
+// They are for features as they come, not standardised.
+TEST(LinearProbe, HandsOutItsWeightsIfAskedFor) {
+  const auto labels = labels_for(Split::test, 3);
+  const auto train = labels_for(Split::train, 3);
+  const auto features = 7 + 3 * noisy(labels, 1);
+  const std::vector<Record> records = {
+      probe_record(Split::train, train, {{"layer", 7 + 3 * noisy(train, 2)}}),
+      probe_record(Split::test, labels, {{"layer", features}})};
+  EXPECT_TRUE(measured_curves(records, false).empty());
+  const auto curves = measured_curves(records, true);
+  const auto scores =
+      torch::addmm(curves.at("probe_bias/layer"), features, curves.at("probe_weight/layer").t());
+  const auto right = (scores.argmax(1) == labels).to(torch::kFloat64).mean().item<double>();
+  EXPECT_DOUBLE_EQ(accuracies_of(measured("linear_probe", records)).front(), right);
+  EXPECT_GT(right, 0.5);
 }
 
 }  // namespace
