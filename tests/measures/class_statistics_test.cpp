@@ -218,7 +218,9 @@ TEST(ClassStatistics, ProjectOnlyWhatMemoryAsksFor) {
 }
 
 TEST(ClassStatistics, RejectsSettingsOutOfRange) {
-  EXPECT_EQ(error_of([] { make_measure("class_statistics", {{"sketch", -1}}); }),
+  EXPECT_EQ(error_of([] {
+              make_measure("class_statistics", {{"sketch", -1}});
+            }),
             "measure.class_statistics.sketch: must not be below 0, got -1");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"samples", "at least 2, got 0"},
