@@ -47,6 +47,7 @@ class ProbeVerb : public Verb {
     auto config = input_.config({"measure.", "data.ood"}, data_folder);
     check(!config.has("measure.names"), "--measures: are the probes here; see 'kelvin measure'");
     config.set("measure.names", std::vector<std::string>{"linear_probe"});
+    config.set("measure.detectors", std::vector<std::string>());
     set_flag(config, "--probe", "protocol", protocol_);
     set_flag(config, "--tap", "tap", tap_);
 

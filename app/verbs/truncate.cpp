@@ -107,10 +107,15 @@ class TruncateVerb : public Verb {
   }
 
   std::string how_to_use(const Json& result) const {
-    return fmt::format(
-        "written to {}; use it with --model truncated model.of={} model.layer={} model.pool={}\n",
+    auto text = fmt::format(
+        "written to {}; use it with --model truncated model.of={} model.layer={} model.pool={}",
         output_, result.at("model").get<std::string>(), result.at("layer").get<std::string>(),
         result.at("pool").dump());
+    for (const auto& setting : result.at("settings")) {
+      text += ' ';
+      text += setting.get<std::string>();
+    }
+    return text + "\n";
   }
 
   NetworkInput input_;

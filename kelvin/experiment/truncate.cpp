@@ -19,7 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr auto kProbe = "linear_probe";
-constexpr auto kTap = "measure.linear_probe.tap";
 
 // What probes say of each layer, in order.
 struct ProbedLayers {
@@ -39,8 +38,6 @@ ProbedLayers probed_layers(TrainedNetwork& network, const RunContext& context) {
   for (const auto& reading : measured.readings) {
     if (reading.name == "kappa") layers.threshold = reading.definition.at("threshold");
     if (reading.name != "probe_accuracy") continue;
-    check(reading.definition.contains("pool"),
-          "measure.linear_probe.protocol: must be diagnose to truncate a network");
     layers.names.push_back(reading.layer);
     layers.accuracies.push_back(reading.value);
     layers.pool = reading.definition.at("pool");
@@ -52,8 +49,28 @@ ProbedLayers probed_layers(TrainedNetwork& network, const RunContext& context) {
 size_t place_of_cut(const ProbedLayers& layers, const std::string& wanted) {
   if (wanted.empty()) return first_sufficient(layers.accuracies, layers.threshold) - 1;
   const auto found = std::find(layers.names.begin(), layers.names.end(), wanted);
-  check(found != layers.names.end(), "--layer: there is no layer '", wanted, "'");
   return static_cast<size_t>(found - layers.names.begin());
+}
+
+// Said before minutes of probing, not after them.
+void check_cut(const TrainedNetwork& network, const ModelShape& shape, const std::string& layer) {
+  check(network.settings.model != "truncated", "truncate: this network is truncated already");
+  if (layer.empty()) return;
+  const auto taps = taps_of_one_image(*network.model, shape);
+  const bool is_there = std::any_of(taps.layers().begin(), taps.layers().end(),
+                                    [&](const auto& tap) { return tap.name == layer; });
+  check(is_there, "--layer: there is no layer '", layer, "'");
+}
+
+// What `model.of` has to be told besides its name, as KEY=VALUE.
+std::vector<std::string> model_settings(const RunSettings& settings) {
+  std::vector<std::string> overrides;
+  for (const auto& [key, value] : settings.resolved.values()) {
+    if (!key.starts_with("model.") || key == "model.name") continue;
+    overrides.push_back(
+        c10::str(key, "=", value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  return overrides;
 }
 
 struct Performance {
@@ -76,6 +93,7 @@ std::pair<Performance, Performance> performances(Model& whole, Model& cut, const
   };
   for (int64_t begin = 0; begin < samples; begin += kTurn) {
     std::vector<int64_t> indices;
+    indices.reserve(kTurn);
     for (auto i = begin; i < std::min(begin + kTurn, samples); ++i) indices.push_back(i);
     run(whole, both.first, indices);
     run(cut, both.second, indices);
@@ -101,12 +119,17 @@ Json truncate(const std::filesystem::path& run, const TruncateRequest& request,
               const RunContext& context) {
   check(request.output.empty() || !std::filesystem::exists(request.output),
         "--output: ", request.output.string(), " exists already");
+  // The cut network has what a layer hands on, pooled as these probes pool it; nothing foreign is
+  // looked at.
   auto changes = request.settings;
   changes.set("measure.linear_probe.keep_weights", true);
-  check(!changes.has(kTap), kTap, ": a network ends after a layer's output");
+  changes.set("measure.linear_probe.tap", "output");
+  changes.set("measure.linear_probe.protocol", "diagnose");
+  changes.set("data.ood", std::vector<std::string>());
   auto network = run.empty() ? open_weights(changes, context) : open_run(run, changes, context);
   const auto& dataset = network.data.own;
   const auto shape = shape_for(dataset);
+  check_cut(network, shape, request.layer);
   const auto layers = probed_layers(network, context);
   const auto place = place_of_cut(layers, request.layer);
   const auto& layer = layers.names[place];
@@ -131,6 +154,7 @@ Json truncate(const std::filesystem::path& run, const TruncateRequest& request,
           {"threshold", layers.threshold},
           {"chosen", request.layer.empty() ? "by its probe" : "by name"},
           {"pool", layers.pool},
+          {"settings", model_settings(network.settings)},
           {"samples", samples},
           {"truncated", summary_of(describe(*cut, shape), of_cut, samples)},
           {"whole", summary_of(describe(*network.model, shape), of_whole, samples)}};

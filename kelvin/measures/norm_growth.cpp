@@ -86,7 +86,12 @@ class NormGrowth : public Measure {
 
   // Both see the same sample.
   void merge(const Measure& other) override {
-    if (grams_->is_empty()) *this = static_cast<const NormGrowth&>(other);
+    const auto& theirs = static_cast<const NormGrowth&>(other);
+    grams_->merge(*theirs.grams_);
+    if (!weight_spectra_.empty()) return;
+    weight_spectra_ = theirs.weight_spectra_;
+    inputs_ = theirs.inputs_;
+    logits_ = theirs.logits_;
   }
 
   NamedTensors state() const override {

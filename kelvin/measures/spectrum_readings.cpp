@@ -37,8 +37,9 @@ Definition definition_of(const LayerValues& values) {
       {"features", values.features},
       {"samples", values.samples},
       {"protocol", values.protocol},
-      {"precision", values.is_sketched ? "float32 forward and projection, float64 spectrum"
-                                       : "float32 forward, float64 covariance"}};
+      {"precision", values.is_sketched
+                        ? "float32 forward, projection and products, float64 spectrum"
+                        : "float32 forward, float64 covariance"}};
   if (values.is_sketched) {
     result["sketch"] = values.width;
     result["anchors"] = values.anchors;

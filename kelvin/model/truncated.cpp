@@ -45,6 +45,18 @@ void remove_unused(torch::nn::Module& module, const Parameters& used) {
   }
 }
 
+// Forward passes end after the layer for as long as this lives, whatever they throw.
+class EndAfter {
+ public:
+  EndAfter(Taps& taps, const std::string& layer) : taps_(taps) { taps.end_after(layer); }
+  ~EndAfter() { taps_.end_after(""); }
+  EndAfter(const EndAfter&) = delete;
+  EndAfter& operator=(const EndAfter&) = delete;
+
+ private:
+  Taps& taps_;
+};
+
 std::string names_of_layers(const Taps& taps) {
   std::vector<std::string> names;
   for (const auto& tap : taps.layers()) names.push_back(tap.name);
@@ -67,17 +79,16 @@ Truncated::Truncated(std::shared_ptr<Model> whole, const Truncation& truncation,
   for (const auto& own : whole_->named_parameters(/*recurse=*/false)) {
     register_parameter(own.key(), own.value());
   }
-  probe_ = Head(features.size(1), shape.classes, truncation.head);
+  probe_ = Head(features.size(1), shape.classes, {});
   probe_.register_in(*this, *this, "probe");
   to(device);
 }
 
 torch::Tensor Truncated::features_of(const torch::Tensor& images, Taps& taps) {
-  taps.end_after(truncation_.layer);
+  const EndAfter end(taps, truncation_.layer);
   try {
     whole_->forward(images, &taps);
   } catch (const LayerReached&) {
-    taps.end_after("");
     return pooled_features(taps.layers().back().output, truncation_.pool);
   }
   throw Error(c10::str("model.layer: there is no layer '", truncation_.layer,
@@ -105,7 +116,7 @@ namespace {
 
 std::shared_ptr<Model> build_truncated(const ModelShape& shape, Settings& settings) {
   std::string of = "resnet20";
-  Truncation truncation{.layer = "layer2.2.conv2", .head = read_head(settings)};
+  Truncation truncation{.layer = "layer2.2.conv2"};
   settings.read("of", of);
   settings.read("layer", truncation.layer);
   settings.read("pool", truncation.pool);

@@ -13,13 +13,12 @@ namespace kelvin {
 // Where a network is cut, and what is put behind the cut.
 struct Truncation {
   std::string layer;  // the last to keep
-  int64_t pool = 2;   // feature maps are averaged to pool x pool, tokens to one; 0: to nothing
-  HeadOptions head = {};
+  int64_t pool = 2;   // feature maps are averaged to pool x pool, tokens to one; 0: nothing is
 };
 
 // The first layers of a network and a linear classifier on what the last of them hands on.  What
 // comes after that layer is neither computed nor among the parameters; what is left keeps its
-// names, the classifier is called `probe`.
+// names, the classifier, which has a bias whatever the network has, is called `probe`.
 class Truncated : public Model {
  public:
   // Takes the network apart.  An Error if it has no such layer.

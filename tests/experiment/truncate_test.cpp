@@ -4,6 +4,8 @@
 #include <torch/torch.h>
 
 #include "kelvin/experiment/run.h"
+#include "kelvin/experiment/run_settings.h"
+#include "kelvin/measures/effective_depth.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/requests.h"
@@ -56,8 +58,25 @@ TEST_F(TruncatedRun, EndsAtTheFirstLayerThatIsGoodEnough) {
   request.settings.set("measure.linear_probe.threshold", 0.9);
   const auto result = truncate(run_folder(), request, {});
   EXPECT_EQ(result.at("threshold"), 0.9);
-  // Its probe is a layer of its own: nothing is lost against the last layer's probe.
-  EXPECT_GT(result.at("truncated").at("accuracy").get<double>(), 0.2);
+  std::vector<double> accuracies;
+  for (const auto& reading : measure_run(run_folder(), request_for({"linear_probe"}), {})) {
+    if (reading.name == "probe_accuracy") accuracies.push_back(reading.value);
+  }
+  EXPECT_EQ(result.at("place"), first_sufficient(accuracies, 0.9));
+  EXPECT_DOUBLE_EQ(result.at("truncated").at("accuracy"),
+                   accuracies.at(result.at("place").get<size_t>() - 1));
+}
+
+// Weights come with a whole config, which has every setting of the probes.
+TEST_F(TruncatedRun, CanBeAFileOfWeights) {
+  auto config = RunSettings::from(tiny_config({R"(measure.names=["accuracy"])"})).resolved;
+  config.set("init.pretrained", (run_folder() / "checkpoints/last/model.safetensors").string());
+  const auto result = truncate("", {.settings = config, .layer = "layers.1"}, {});
+  EXPECT_EQ(result.at("layer"), "layers.1");
+  const auto of_run = truncate(run_folder(), {.layer = "layers.1"}, {});
+  EXPECT_EQ(result.at("truncated").at("accuracy"), of_run.at("truncated").at("accuracy"));
+  const auto settings = result.at("settings").get<std::vector<std::string>>();
+  EXPECT_NE(std::find(settings.begin(), settings.end(), "model.width=16"), settings.end());
 }
 
 TEST_F(TruncatedRun, RefusesALayerThatIsNotThereAndAFileThatIs) {
