@@ -12,6 +12,7 @@
 #include "kelvin/experiment/measure_set.h"
 #include "kelvin/math/detection_curve.h"
 #include "kelvin/measures/input_gram.h"
+#include "kelvin/measures/takes_test_split.h"
 #include "kelvin/representations/extract.h"
 
 namespace kelvin {
@@ -61,7 +62,9 @@ class Session {
     known.test_samples = dataset.test.size();
     known.input_grams = std::make_shared<SharedInputGrams>();
     for (const auto& name : settings.measure.names) {
-      measures_.add(name, settings.make_measure(name, known));
+      auto measure = settings.make_measure(name, known);
+      needs_foreign_training_ |= needs_foreign_training(*measure);
+      measures_.add(name, std::move(measure));
     }
   }
 
@@ -70,7 +73,8 @@ class Session {
     const auto& needs = measures_.needs();
     auto samples = dataset_.test.size() + train_sample(dataset_);
     for (const auto& each : foreign) {
-      if (needs.ood) samples += each.test.size() + train_sample(each);
+      if (needs.ood) samples += each.test.size();
+      if (needs_foreign_training_) samples += train_sample(each);
     }
     Record example;
     extract(model_, dataset_, dataset_,
@@ -106,7 +110,7 @@ class Session {
 
   void see_foreign(const Dataset& foreign) {
     const auto& needs = measures_.needs();
-    if (needs.ood && needs.train_split) {
+    if (needs_foreign_training_) {
       show(foreign, Split::train, true, [](const Record&) {});
       show_train_again(foreign, true);
     }
@@ -262,6 +266,7 @@ class Session {
   const RunSettings& settings_;
   const RunContext& context_;
   MeasureSet measures_;
+  bool needs_foreign_training_ = false;  // whether any of them does
   std::vector<NamedDetector> detectors_;
 };
 

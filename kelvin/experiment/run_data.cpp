@@ -35,12 +35,6 @@ std::vector<Dataset> load_foreign(const RunSettings& settings, const ImageShape&
   return foreign;
 }
 
-// Whether it looks at the training images of foreign datasets.
-bool needs_foreign_training(const Measure& measure) {
-  const auto needs = measure.needs();
-  return needs.ood && needs.train_split && dynamic_cast<const TakesTestSplit*>(&measure) == nullptr;
-}
-
 // Said before hours of training rather than after.
 void check_training_splits(const RunSettings& settings, const std::vector<Dataset>& foreign) {
   for (const auto& name : settings.measure.names) {

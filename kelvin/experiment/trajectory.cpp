@@ -41,6 +41,29 @@ double value_of(const Readings& readings, const std::string& name, const std::st
   return reading->value;
 }
 
+struct ForeignLook {
+  const Dataset& own;
+  const RunSettings& settings;
+  bool is_fresh = false;  // batch normalisations know nothing of the data yet
+};
+
+void show_foreign_test(const ForeignLook& look, const Dataset& foreign, Model& model,
+                       MeasureSet& measures) {
+  const auto seed = named_seed(static_cast<uint64_t>(look.settings.seed), "epoch metrics");
+  const auto& needs = measures.needs();
+  auto sample = shuffled_sample(seed, look.settings.measure.epoch_samples, foreign.test.size());
+  const bool uses_batches = look.is_fresh && sample.size() > 1;
+  if (!uses_batches) std::sort(sample.begin(), sample.end());
+  extract(model, foreign, look.own,
+          {.split = Split::test,
+           .is_ood = true,
+           .with_layers = needs.layers,
+           .with_attention = needs.attention,
+           .batch_statistics = uses_batches,
+           .indices = sample},
+          [&](const Record& record) { measures.update(record); });
+}
+
 }  // namespace
 
 std::vector<int64_t> log_spaced_steps(int64_t per_decade, int64_t total) {
@@ -94,16 +117,8 @@ void Trajectory::after_epoch(const TrainState& state) {
 }
 
 void Trajectory::show_foreign(Model& model, MeasureSet& measures) const {
-  const auto seed = named_seed(static_cast<uint64_t>(settings_.seed), "epoch metrics");
-  const auto& needs = measures.needs();
   for (const auto& dataset : foreign_) {
-    extract(model, dataset, dataset_,
-            {.split = Split::test,
-             .is_ood = true,
-             .with_layers = needs.layers,
-             .with_attention = needs.attention,
-             .indices = fixed_sample(seed, settings_.measure.epoch_samples, dataset.test.size())},
-            [&](const Record& record) { measures.update(record); });
+    show_foreign_test({.own = dataset_, .settings = settings_}, dataset, model, measures);
   }
 }
 
@@ -206,7 +221,14 @@ Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first
   while (measures.wants_train_again()) show(Split::train, /*is_again=*/true);
   show(Split::test);
   observed.train_loss /= static_cast<double>(train_sample_.size());
-  if (needs.ood) show_foreign(state.model, measures);
+  if (needs.ood && is_fresh) {
+    for (const auto& foreign : foreign_) {
+      show_foreign_test({.own = dataset_, .settings = settings_, .is_fresh = true}, foreign,
+                        state.model, measures);
+    }
+  } else if (needs.ood) {
+    show_foreign(state.model, measures);
+  }
   while (measures.wants_another_pass()) show(Split::test);
   observed.readings = measures.compute();
   return observed;

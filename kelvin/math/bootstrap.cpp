@@ -48,6 +48,7 @@ torch::Tensor bootstrap_means(const torch::Tensor& values, const BootstrapOption
   const auto block = std::clamp<int64_t>((int64_t{1} << 22) / samples, 1, options.resamples);
   const auto doubles = values.to(torch::kFloat64);
   std::vector<torch::Tensor> means;
+  means.reserve(static_cast<size_t>((options.resamples + block - 1) / block));
   for (int64_t first = 0; first < options.resamples; first += block) {
     const auto count = std::min(block, options.resamples - first);
     means.push_back(doubles.matmul(drawn_counts(samples, first, count, options.seed)).t());

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/logistic_regression.h"
@@ -16,6 +17,16 @@ int64_t held_out_of(int64_t samples) { return std::max<int64_t>(1, samples / 5);
 torch::Tensor hits_of(const LinearClassifier& probe, const torch::Tensor& features,
                       const torch::Tensor& labels) {
   return probe.scores(features).argmax(1) == labels;
+}
+
+// What features are divided by.  Those that do nothing but round, next to their own mean or to the
+// liveliest feature of the layer, are dead, at any scale of the layer: they become 0.
+torch::Tensor safe_deviation(const torch::Tensor& features, const torch::Tensor& mean) {
+  constexpr double kRounding = 1e-6;  // of a float32 mean
+  constexpr double kLeastShare = 1e-8;
+  const auto deviation = features.std(0, /*unbiased=*/false);
+  const auto least = torch::maximum(kRounding * mean.abs(), kLeastShare * deviation.max());
+  return deviation.masked_fill(deviation <= least, std::numeric_limits<double>::infinity());
 }
 
 // The fits of one layer, from strong penalties to weak ones, each from the one before.
@@ -138,15 +149,14 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
   };
   auto train = rows(train_, train_labels);
   const auto mean = train.mean(0);
-  auto deviation = train.std(0, /*unbiased=*/false);
-  deviation.masked_fill_(deviation < 1e-8, 1);  // a dead feature stays 0
+  const auto deviation = safe_deviation(train, mean);
   train.sub_(mean).div_(deviation);
 
   PenaltyChoice choice(train, train_labels, classes_, options_);
   const auto classifier = choice.best();
   const auto test = rows(test_, test_labels).sub_(mean).div_(deviation);
   const auto weight = classifier.weight / deviation;
-  return {
+  ProbeResult result{
       .layer = layer.name,
       .hits = hits_of(classifier, test, test_labels),
       .definition = {{"protocol", "diagnose"},
@@ -157,7 +167,6 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
                      {"tap", layer.tap},
                      {"l2_candidates", options_.l2},
                      {"l2", choice.l2()},
-                     {"held_out", "a random fifth of the training samples, to choose l2"},
                      {"max_iterations", options_.max_iterations},
                      {"tolerance", options_.tolerance},
                      {"converged", classifier.converged},
@@ -166,6 +175,10 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
                      {"samples", test_labels.size(0)}},
       .weight = weight,
       .bias = classifier.bias - weight.matmul(mean)};
+  if (options_.l2.size() > 1) {
+    result.definition["held_out"] = "a random fifth of the training samples, to choose l2";
+  }
+  return result;
 }
 
 int64_t CachedProbes::memory(const ProbeOptions& options, const Record& example, int64_t samples) {

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kelvin/math/neural_collapse.h"
@@ -81,12 +82,21 @@ class Writer {
   Readings readings_;
 };
 
-// Tr(S_W S_B^+) where `means` [K, directions] are those of S_B, around any point.
-Number trace_pinv(const Collapse& collapse, const torch::Tensor& means) {
-  const auto between = means.t().matmul(means) / static_cast<double>(means.size(0));
-  return trace_of_ratio(collapse.spread->within(), between, collapse.cutoff);
+// Centred means of K classes differ in at most K - 1 directions; one more would be rounding.
+int64_t inverted_directions(const Collapse& collapse) {
+  return std::min(collapse.spread->directions(), collapse.centres.size() - 1);
 }
 
+// Tr(S_W S_B^+) where `means` [K, directions] are those of S_B, around any point.
+Number trace_pinv(const Collapse& collapse, const torch::Tensor& means) {
+  const auto count = inverted_directions(collapse);
+  const auto along = means.narrow(1, 0, count);
+  const auto between = along.t().matmul(along) / static_cast<double>(means.size(0));
+  const auto within = collapse.spread->within().narrow(0, 0, count).narrow(1, 0, count);
+  return trace_of_ratio(within, between, collapse.cutoff);
+}
+
+// `means` [K, width] are whole: what the cutoff leaves out counts in a trace.
 Number trace_ratio(const Collapse& collapse, const torch::Tensor& means) {
   const auto between = means.square().sum().item<double>() / static_cast<double>(means.size(0));
   if (between <= 0) return std::nullopt;
@@ -94,7 +104,7 @@ Number trace_ratio(const Collapse& collapse, const torch::Tensor& means) {
 }
 
 Definition definition_of_pinv(const Collapse& collapse) {
-  Definition definition = {{"directions", collapse.spread->directions()},
+  Definition definition = {{"directions", inverted_directions(collapse)},
                            {"cutoff", collapse.cutoff}};
   // A random map puts a share of what lies across onto every direction.
   if (collapse.width < collapse.features) {
@@ -110,7 +120,7 @@ void add_nc1(Writer& writer, const Collapse& collapse) {
   const auto classes = static_cast<double>(collapse.centres.size());
   writer.add("nc1_trace_pinv", times(trace_pinv(collapse, means), 1 / classes), "Tr(S_W S_B^+) / K",
              definition_of_pinv(collapse));
-  writer.add("nc1_trace_ratio", trace_ratio(collapse, means), "Tr S_W / Tr S_B");
+  writer.add("nc1_trace_ratio", trace_ratio(collapse, collapse.centres.centred), "Tr S_W / Tr S_B");
   writer.add("nc1_cdnv",
              class_distance_variance(collapse.spread->variances(), collapse.centres.gram()),
              "mean over i != j of (v_i + v_j) / (2 |mu_i - mu_j|^2), v_c = mean |h - mu_c|^2");
@@ -129,7 +139,9 @@ void add_nc1_variants(Writer& writer, const Collapse& collapse) {
   writer.add("nc1_trace_pinv_weighted_mean",
              times(trace_pinv(collapse, around_samples), 1 / classes),
              "Tr(S_W S_B^+) / K with mu_G = sum h / N", of_pinv);
-  writer.add("nc1_trace_ratio_weighted_mean", trace_ratio(collapse, around_samples),
+  const auto& centres = collapse.centres;
+  writer.add("nc1_trace_ratio_weighted_mean",
+             trace_ratio(collapse, centres.centred - centres.sample_mean()),
              "Tr S_W / Tr S_B with mu_G = sum h / N", centring);
 }
 

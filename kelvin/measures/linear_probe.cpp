@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "kelvin/core/check.h"
 #include "kelvin/measures/cached_probes.h"
@@ -44,7 +45,7 @@ void read_solver(Settings& settings, ProbeOptions& options) {
   }
   const bool is_published = options.protocol == ProbeProtocol::published;
   options.passes = is_published ? 30 : 3;
-  options.batch = is_published ? 512 : 128;
+  options.batch = is_published ? 512 : 256;
   at_least("passes", options.passes, is_published ? 1 : 2);
   at_least("batch", options.batch, 1);
   if (!is_published) return;
@@ -105,10 +106,20 @@ class LinearProbe : public Measure {
     return last_trained_ != nullptr && last_trained_->wants_train_again();
   }
 
-  // Streamed probes of a population cannot be merged once both sides have seen it.
+  // Cached probes take over what the others kept.  Streamed ones cannot be merged: an Error, after
+  // which this measure is as it was.
   void merge(const Measure& other) override {
     const auto& theirs = static_cast<const LinearProbe&>(other);
-    for (const auto& [ood, probes] : theirs.populations_) population(ood).merge(*probes);
+    for (const auto& [ood, probes] : theirs.populations_) {
+      if (const auto found = populations_.find(ood); found != populations_.end()) {
+        found->second->merge(*probes);
+      } else {
+        auto ours = made();
+        ours->merge(*probes);
+        populations_.emplace(ood, std::move(ours));
+      }
+      results_.erase(ood);
+    }
   }
 
   NamedTensors state() const override {
@@ -158,11 +169,15 @@ class LinearProbe : public Measure {
     return results;
   }
 
+  std::unique_ptr<Probes> made() const {
+    if (is_streamed()) return std::make_unique<StreamedProbes>(options_);
+    return std::make_unique<CachedProbes>(options_);
+  }
+
   Probes& population(const std::string& ood) {
     results_.erase(ood);
     auto& probes = populations_[ood];
-    if (!probes && is_streamed()) probes = std::make_unique<StreamedProbes>(options_);
-    if (!probes) probes = std::make_unique<CachedProbes>(options_);
+    if (!probes) probes = made();
     return *probes;
   }
 

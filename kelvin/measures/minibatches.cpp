@@ -26,7 +26,7 @@ void Minibatches::add(const std::vector<torch::Tensor>& rows, const torch::Tenso
   labels_.push_back(labels);
   if (held_out.defined()) held_out_.push_back(held_out);
   kept_ += labels.size(0);
-  while (kept_ >= size_) hand_on(recut_ == Recut::exactly ? size_ : kept_, consume);
+  while (kept_ >= size_) hand_on(size_, consume);
 }
 
 void Minibatches::finish(const Consume& consume) {

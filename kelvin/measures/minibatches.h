@@ -10,16 +10,14 @@
 
 namespace kelvin {
 
-enum class Recut { exactly, at_least };
-
 // Cuts a stream of batches of all layers anew.
 class Minibatches {
  public:
   // Of one layer: its place, and its minibatch.
   using Consume = std::function<void(size_t, const Minibatch&)>;
 
-  // Of `samples` samples each, or of at least so many, where batches are handed on uncut.
-  Minibatches(int64_t samples, Recut recut) : size_(samples), recut_(recut) {}
+  // Of `samples` samples each but for the last, so that nothing depends on how the stream was cut.
+  explicit Minibatches(int64_t samples) : size_(samples) {}
 
   // `rows` has the features of each layer; labels and held_out are those of all of them.
   void add(const std::vector<torch::Tensor>& rows, const torch::Tensor& labels,
@@ -31,7 +29,6 @@ class Minibatches {
   void hand_on(int64_t samples, const Consume& consume);
 
   int64_t size_;
-  Recut recut_;
   int64_t kept_ = 0;
   std::vector<std::vector<torch::Tensor>> rows_;  // by layer, batch by batch
   std::vector<torch::Tensor> labels_;

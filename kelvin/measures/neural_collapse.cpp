@@ -63,7 +63,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
  public:
   NeuralCollapse(const MeasureContext& context, Settings& settings) : context_(context) {
     settings.read("cutoff", cutoff_);
-    check(cutoff_ >= 0 && cutoff_ < 1, settings.full_name("cutoff"), ": must be in [0, 1), got ",
+    check(cutoff_ > 0 && cutoff_ < 1, settings.full_name("cutoff"), ": must be in (0, 1), got ",
           cutoff_);
   }
 

@@ -27,10 +27,12 @@ Accuracies list_of(const torch::Tensor& row) {
 
 Resampled resampled(const std::vector<ProbeResult>& probes, uint64_t seed) {
   std::vector<torch::Tensor> rows;
+  rows.reserve(probes.size());
   for (const auto& probe : probes) rows.push_back(probe.hits);
   const auto hits = torch::stack(rows).to(torch::kFloat64);
   Resampled result{.accuracies = list_of(hits.mean(1)), .resamples = {}};
   const auto means = bootstrap_means(hits, {.seed = seed});
+  result.resamples.reserve(static_cast<size_t>(means.size(0)));
   for (int64_t i = 0; i < means.size(0); ++i) result.resamples.push_back(list_of(means[i]));
   return result;
 }
@@ -39,17 +41,23 @@ bool is_any_right(const Accuracies& accuracies) {
   return *std::max_element(accuracies.begin(), accuracies.end()) > 0;
 }
 
-// A number that layers' accuracies give, with its interval.  A resample in which no layer gets
-// anything right gives none.
-Reading reading_of(const Resampled& resampled,
-                   const std::function<double(const Accuracies&)>& number, Definition definition) {
+// Of layers' accuracies.
+struct Number {
+  std::function<bool(const Accuracies&)> is_defined;
+  std::function<double(const Accuracies&)> value;
+};
+
+// A number that is defined on the test samples, with its interval.  Resamples in which it is not
+// give none.
+Reading reading_of(const Resampled& resampled, const Number& number, Definition definition) {
   std::vector<double> numbers;
+  numbers.reserve(resampled.resamples.size());
   for (const auto& accuracies : resampled.resamples) {
-    if (is_any_right(accuracies)) numbers.push_back(number(accuracies));
+    if (number.is_defined(accuracies)) numbers.push_back(number.value(accuracies));
   }
   definition["interval"] = "95 %, bootstrap over test samples";
-  definition["resamples"] = resampled.resamples.size();
-  Reading reading{.name = "", .value = number(resampled.accuracies)};
+  definition["resamples"] = numbers.size();
+  Reading reading{.name = "", .value = number.value(resampled.accuracies)};
   if (!numbers.empty()) reading.interval = percentile_interval(numbers);
   reading.definition = std::move(definition);
   return reading;
@@ -57,6 +65,7 @@ Reading reading_of(const Resampled& resampled,
 
 Reading accuracy_of(const Resampled& resampled, size_t layer, const ProbeResult& probe) {
   std::vector<double> numbers;
+  numbers.reserve(resampled.resamples.size());
   for (const auto& accuracies : resampled.resamples) numbers.push_back(accuracies[layer]);
   auto definition = probe.definition;
   definition["interval"] = "95 %, bootstrap over test samples";
@@ -79,20 +88,25 @@ Definition common_definition(const std::vector<ProbeResult>& probes, const Probe
   return definition;
 }
 
+// Undefined, and left out, if the last layer gets no sample right: any layer would reach that.
 void add_kappa(const Resampled& resampled, const Definition& common, double threshold,
                Readings& readings) {
   const auto layers = resampled.accuracies.size();
   for (const size_t last : {layers, layers - 1}) {
     if (last == 0) break;
+    const Number effective = {
+        .is_defined = [&](const Accuracies& accuracies) { return accuracies[last - 1] > 0; },
+        .value =
+            [&](const Accuracies& accuracies) {
+              return effective_depth(accuracies, last, threshold);
+            }};
+    if (!effective.is_defined(resampled.accuracies)) continue;
     auto definition = common;
     definition["threshold"] = threshold;
     definition["of"] = "probe_accuracy on the test split";
     definition["layers"] = last;
     definition["last_layer"] = last == layers ? "logits" : "penultimate";
-    auto kappa = reading_of(
-        resampled,
-        [&](const Accuracies& accuracies) { return effective_depth(accuracies, last, threshold); },
-        definition);
+    auto kappa = reading_of(resampled, effective, definition);
     kappa.name = "kappa";
     readings.push_back(std::move(kappa));
   }
@@ -103,12 +117,14 @@ void add_rho(const Resampled& resampled, Definition common, const std::string& o
              Readings& readings) {
   if (!is_any_right(resampled.accuracies)) return;
   common["of"] = "probe_accuracy on the foreign test split";
-  auto rho = reading_of(resampled, generalisation_drop, common);
+  auto rho = reading_of(resampled, {is_any_right, generalisation_drop}, common);
   rho.name = "rho";
   rho.ood = ood;
-  auto retained = reading_of(
-      resampled, [](const Accuracies& accuracies) { return 1 - generalisation_drop(accuracies); },
-      common);
+  auto retained =
+      reading_of(resampled,
+                 {is_any_right,
+                  [](const Accuracies& accuracies) { return 1 - generalisation_drop(accuracies); }},
+                 common);
   retained.name = "ood_retained";
   retained.ood = ood;
   readings.push_back(std::move(rho));
@@ -121,6 +137,7 @@ Readings probe_readings(const std::vector<ProbeResult>& probes, const std::strin
                         const ProbeOptions& options) {
   const auto all = resampled(probes, named_seed(options.seed, "bootstrap of probes"));
   Readings readings;
+  readings.reserve(probes.size() + 2);
   for (size_t i = 0; i < probes.size(); ++i) {
     readings.push_back(accuracy_of(all, i, probes[i]));
     readings.back().ood = ood;

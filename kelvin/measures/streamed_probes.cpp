@@ -50,8 +50,7 @@ Definition definition_of(const ProbeOptions& options) {
 }  // namespace
 
 StreamedProbes::StreamedProbes(const ProbeOptions& options)
-    : options_(options),
-      minibatches_(options.batch, is_published(options) ? Recut::exactly : Recut::at_least) {}
+    : options_(options), minibatches_(options.batch) {}
 
 void StreamedProbes::begin(const Record& record) {
   classes_ = record.classes;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "kelvin/measures/measure.h"
 #include "kelvin/representations/record.h"
 
 namespace kelvin {
@@ -16,5 +17,11 @@ class TakesTestSplit {
   // What it would lack if `record` were the whole of the test split; empty if nothing.
   virtual std::string missing_in(const Record& record) const = 0;
 };
+
+// Whether it looks at the training images of foreign datasets.
+inline bool needs_foreign_training(const Measure& measure) {
+  const auto needs = measure.needs();
+  return needs.ood && needs.train_split && dynamic_cast<const TakesTestSplit*>(&measure) == nullptr;
+}
 
 }  // namespace kelvin

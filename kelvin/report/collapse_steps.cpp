@@ -1,5 +1,6 @@
 #include "kelvin/report/collapse_steps.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -51,17 +52,33 @@ std::optional<int64_t> settled_step(const std::vector<RankAtStep>& ranks) {
   return was_higher ? settled : std::nullopt;
 }
 
+std::optional<int64_t> count_in(const Run& run, const char* key) {
+  if (!run.config.has(key) || !run.config.at(key).is_number_integer()) return std::nullopt;
+  const auto count = run.config.at(key).get<int64_t>();
+  return count > 0 ? std::optional(count) : std::nullopt;
+}
+
+// Of a training split that is smaller all images are looked at.
+std::optional<int64_t> sampled_images(const Run& run) {
+  const auto sampled = count_in(run, "measure.epoch_samples");
+  const auto all = count_in(run, "data.train_samples");
+  return sampled && all ? std::min(sampled, all) : sampled;
+}
+
 }  // namespace
 
 CollapseSteps collapse_steps(const Run& run) {
-  return {.fitted = first_fitted_step(run), .rank_settled = settled_step(ranks_of(run))};
+  return {.fitted = first_fitted_step(run),
+          .rank_settled = settled_step(ranks_of(run)),
+          .sampled = sampled_images(run)};
 }
 
 std::string collapse_text(const CollapseSteps& steps) {
   if (!steps.rank_settled) return "";
+  const auto images = "all " + (steps.sampled ? std::to_string(*steps.sampled) + " " : "") +
+                      "sampled training images right";
   return "rank within one of its last from step " + std::to_string(*steps.rank_settled) + " on, " +
-         (steps.fitted ? "all training samples right at step " + std::to_string(*steps.fitted)
-                       : std::string("never all training samples right"));
+         (steps.fitted ? images + " at step " + std::to_string(*steps.fitted) : "never " + images);
 }
 
 }  // namespace kelvin

@@ -12,17 +12,19 @@ namespace kelvin {
 // already.  Whether the rank of the logits collapses before that, a run's metrics tell, as far as
 // they were taken.
 struct CollapseSteps {
-  // The first step at which all training samples are right, of those that metrics are of.
+  // The first step at which all training images are right, of those that metrics are of.
   std::optional<int64_t> fitted = {};
   // The step from which on the solution rank stays within one of its last value; none if it never
   // was more than one above that, so that nothing came down.
   std::optional<int64_t> rank_settled = {};
+  // How many training images metrics are of, if the run says so.
+  std::optional<int64_t> sampled = {};
 };
 
 CollapseSteps collapse_steps(const Run& run);
 
-// "rank within one of its last from step 40 on, all training samples right at step 120"; empty if
-// the rank did not come down.
+// "rank within one of its last from step 40 on, all 1000 sampled training images right at step
+// 120"; empty if the rank did not come down.
 std::string collapse_text(const CollapseSteps& steps);
 
 }  // namespace kelvin

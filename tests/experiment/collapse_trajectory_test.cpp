@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kelvin/experiment/trajectory.h"
+#include "kelvin/representations/extract.h"
 #include "tests/support/command.h"
 
 namespace kelvin {
@@ -48,6 +49,59 @@ TEST(CollapseTrajectory, HasWhatBothPassesAndForeignSamplesTell) {
         "nc4_ncc_mismatch train", "nc4_ncc_mismatch test", "orthodev train"}) {
     EXPECT_TRUE(found.contains(wanted)) << wanted;
   }
+}
+
+// Class means of own samples and the mean of foreign ones must come from one kind of statistics.
+TEST(CollapseTrajectory, LooksAtForeignSamplesOfAFreshNetworkAsAtItsOwn) {
+  Config config;
+  for (const char* each : {"data.name=glyphs10", "data.train_samples=40", "data.test_samples=30",
+                           "model.name=resnet10", "model.width=0.125", "model.stem_stride=2",
+                           "measure.epoch_samples=40"}) {
+    config.apply_override(each);
+  }
+  auto settings = RunSettings::from(config);
+  settings.measure.during = {"neural_collapse"};
+  const auto dataset = load_dataset(settings.dataset, settings.request);
+  const std::vector<Dataset> foreign = {load_dataset("textures10", settings.request)};
+  torch::manual_seed(0);
+  const auto model = settings.build_model({});
+  const TemporaryFolder temporary;
+  const auto folder = RunFolder::create(temporary / "run", {}, nlohmann::ordered_json::object());
+  const RunContext context;
+  const RunLog log(folder, context, 0);
+  Trajectory trajectory(dataset, foreign, settings, log, context);
+  trajectory.before_training({.model = *model,
+                              .options = settings.train,
+                              .total_steps = 10,
+                              .steps_per_epoch = 10,
+                              .temperature = 1});
+
+  const auto orthodev = [&](bool foreign_in_batches) {
+    Record own;
+    Record other;
+    extract(*model, dataset, dataset, {.split = Split::train, .batch_statistics = true},
+            [&](const Record& record) { own = record; });
+    extract(*model, foreign[0], dataset, {.is_ood = true, .batch_statistics = foreign_in_batches},
+            [&](const Record& record) { other = record; });
+    const auto mean = other.features.to(torch::kFloat64).mean(0);
+    double sum = 0;
+    int64_t classes = 0;
+    for (int64_t label = 0; label < own.classes; ++label) {
+      const auto places = (own.labels == label).nonzero().squeeze(1);
+      if (places.numel() == 0) continue;
+      const auto centre = own.features.index_select(0, places).to(torch::kFloat64).mean(0);
+      sum += (centre.dot(mean) / (centre.norm() * mean.norm())).abs().item<double>();
+      ++classes;
+    }
+    return sum / static_cast<double>(classes);
+  };
+  double found = 0;
+  const auto lines = load_lines(folder.path() / "trajectory.jsonl");
+  for (const auto& reading : lines.at(0).at("readings")) {
+    if (reading.at("name") == "orthodev") found = reading.at("value");
+  }
+  EXPECT_NEAR(found, orthodev(true), 1e-5);
+  EXPECT_GT(std::abs(orthodev(true) - orthodev(false)), 1e-3);
 }
 
 }  // namespace

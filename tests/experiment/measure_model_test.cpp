@@ -195,5 +195,23 @@ TEST_F(MeasureModel, LeavesTheModelInTheModeItWasIn) {
   EXPECT_TRUE(model_->is_training());
 }
 
+TEST_F(MeasureModel, ShowsForeignTrainingImagesOnlyToThoseWhoLookAtThem) {
+  int64_t asked = 0;  // once for every batch, and before every measure
+  context_.should_stop = [&] {
+    ++asked;
+    return false;
+  };
+  const auto batches_of_twin = [&](const std::string& name) {
+    asked = 0;
+    measured({"measure.names=[\"" + name + "\"]", "measure.detectors=[]"});
+    const auto alone = asked;
+    asked = 0;
+    measured({"measure.names=[\"" + name + "\"]", "measure.detectors=[]"}, {twin()});
+    return asked - alone;
+  };
+  EXPECT_EQ(batches_of_twin("neural_collapse"), 1);
+  EXPECT_EQ(batches_of_twin("linear_probe"), 2);
+}
+
 }  // namespace
 }  // namespace kelvin

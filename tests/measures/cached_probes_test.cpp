@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tests/support/errors.h"
@@ -139,6 +140,47 @@ TEST(CachedProbes, CountTheFeaturesTheyKeep) {
   };
   // 4 maps averaged to 2 x 2, kept, and once more while they are solved.
   EXPECT_EQ(bytes(1001) - bytes(1000), 2 * 16 * 4);
+}
+
+TEST(CachedProbes, DoNotDependOnTheScaleOfTheLayer) {
+  const auto hits_at = [](double scale) {
+    auto train = noisy(300, 1);
+    auto test = noisy(90, 2);
+    for (auto* record : {&train, &test}) {
+      record->layers[0].output = record->layers[0].output * scale;
+    }
+    CachedProbes probes(ProbeOptions{});
+    probes.see_train(train);
+    probes.see_test(test);
+    return result_of(probes).hits;
+  };
+  const auto expected = hits_at(1);
+  EXPECT_TRUE(torch::equal(hits_at(std::ldexp(1.0, -40)), expected));
+  EXPECT_TRUE(torch::equal(hits_at(std::ldexp(1.0, 40)), expected));
+}
+
+TEST(CachedProbes, TakeRoundingForNothing) {
+  // Of the last feature the smallest bit changes, with the class.
+  const auto with_bits = [](Record record) {
+    auto& output = record.layers[0].output;
+    output = output.clone();
+    output.select(1, 7) = 3e9F + 256 * (record.labels == 1).to(torch::kFloat32);
+    return record;
+  };
+  CachedProbes probes({.keep_weights = true});
+  probes.see_train(with_bits(noisy(300, 1)));
+  probes.see_test(with_bits(noisy(90, 2)));
+  EXPECT_EQ(result_of(probes).weight.select(1, 7).abs().max().item<double>(), 0);
+  EXPECT_FALSE(result_of(probes).hits.all().item<bool>());
+}
+
+TEST(CachedProbes, SayWhatWasHeldOutOnlyIfThereWasAChoice) {
+  for (const bool has_choice : {true, false}) {
+    CachedProbes probes(has_choice ? ProbeOptions{} : ProbeOptions{.l2 = {0.1}});
+    probes.see_train(noisy(300, 1));
+    probes.see_test(noisy(90, 2));
+    EXPECT_EQ(result_of(probes).definition.contains("held_out"), has_choice);
+  }
 }
 
 }  // namespace

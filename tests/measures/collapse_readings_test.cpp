@@ -120,5 +120,30 @@ TEST_F(CollapseReadings, OfProjectedFeaturesSaySo) {
   }
 }
 
+TEST_F(CollapseReadings, OfTracesDoNotDependOnTheCutoff) {
+  auto coarse = first_pass();
+  coarse.cutoff = 0.9;
+  coarse = with_spread(coarse);
+  const auto all = with_spread(first_pass());
+  ASSERT_LT(coarse.spread->directions(), all.spread->directions());
+  for (const char* name : {"nc1_trace_ratio", "nc1_trace_ratio_weighted_mean"}) {
+    EXPECT_NEAR(reading_of(classifier_collapse_readings(coarse), name).value,
+                reading_of(classifier_collapse_readings(all), name).value, 1e-12)
+        << name;
+  }
+}
+
+TEST_F(CollapseReadings, InvertNoMoreDirectionsThanCentredMeansHave) {
+  auto noisy = first_pass();
+  noisy.cutoff = 1e-300;  // rounding passes as a direction
+  noisy = with_spread(noisy);
+  ASSERT_EQ(noisy.spread->directions(), 3);
+  const auto found = reading_of(layer_collapse_readings(noisy), "nc1_trace_pinv");
+  const auto expected =
+      reading_of(layer_collapse_readings(with_spread(first_pass())), "nc1_trace_pinv");
+  EXPECT_EQ(found.definition["directions"], 2);
+  EXPECT_NEAR(found.value, expected.value, 1e-9 * expected.value);
+}
+
 }  // namespace
 }  // namespace kelvin

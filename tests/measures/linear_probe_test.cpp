@@ -346,6 +346,18 @@ TEST(LinearProbe, CannotMergeWhatLearntFromTwoStreams) {
   EXPECT_EQ(error_of([&] { first->merge(*second); }),
             "linear_probe: probes that learnt from two streams cannot be merged; protocol diagnose "
             "can, or show one of them both streams");
+  // One that had seen nothing still has not.
+  const auto empty = make_measure("linear_probe", values);
+  EXPECT_NE(error_of([&] { empty->merge(*second); }), "");
+  EXPECT_EQ(error_of([&] { empty->compute(); }), "linear_probe: no layers were recorded");
+}
+
+TEST(LinearProbe, TakesOverAllPopulationsIfItHasSeenNothing) {
+  const auto full = make_measure("linear_probe");
+  for (const auto& record : tunnel()) full->update(record);
+  const auto empty = make_measure("linear_probe");
+  empty->merge(*full);
+  expect_same(empty->compute(), full->compute());
 }
 
 TEST(LinearProbe, RejectsLabelsOutOfRange) {

@@ -55,23 +55,15 @@ void expect_counted_through(const Seen& seen) {
 }
 
 TEST(Minibatches, AreOfOneSizeExceptTheLast) {
-  const auto seen = cut(Minibatches(4, Recut::exactly), {3, 3, 9, 2});
+  const auto seen = cut(Minibatches(4), {3, 3, 9, 2});
   EXPECT_EQ(seen.sizes(), (std::vector<int64_t>{4, 4, 4, 4, 1}));
   expect_counted_through(seen);
 }
 
-TEST(Minibatches, OfALeastSizeAreWholeBatches) {
-  const auto seen = cut(Minibatches(4, Recut::at_least), {3, 3, 9, 2});
-  EXPECT_EQ(seen.sizes(), (std::vector<int64_t>{6, 9, 2}));
-  expect_counted_through(seen);
-}
-
-TEST(Minibatches, OfNothingAreNone) {
-  EXPECT_TRUE(cut(Minibatches(4, Recut::exactly), {}).sizes().empty());
-}
+TEST(Minibatches, OfNothingAreNone) { EXPECT_TRUE(cut(Minibatches(4), {}).sizes().empty()); }
 
 TEST(Minibatches, NeedNothingHeldOut) {
-  const auto seen = cut(Minibatches(2, Recut::exactly), {3}, /*is_held_out=*/false);
+  const auto seen = cut(Minibatches(2), {3}, /*is_held_out=*/false);
   EXPECT_FALSE(seen.layers[1][0].held_out.defined());
 }
 

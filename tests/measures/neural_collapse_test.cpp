@@ -604,10 +604,12 @@ TEST(NeuralCollapseMeasure, RejectsBatchesThatDoNotBelongTogether) {
 }
 
 TEST(NeuralCollapseMeasure, RejectsACutoffOutOfRange) {
-  EXPECT_EQ(error_of([] {
-              make_measure("neural_collapse", {{"cutoff", 1.0}});
-            }),
-            "measure.neural_collapse.cutoff: must be in [0, 1), got 1");
+  const auto making = [](double cutoff) {
+    return error_of([&] { make_measure("neural_collapse", {{"cutoff", cutoff}}); });
+  };
+  EXPECT_EQ(making(1), "measure.neural_collapse.cutoff: must be in (0, 1), got 1");
+  // Rounding would be inverted.
+  EXPECT_EQ(making(0), "measure.neural_collapse.cutoff: must be in (0, 1), got 0");
 }
 
 }  // namespace

@@ -114,5 +114,24 @@ TEST(ProbeReadings, OfAFewRightSamplesStillHaveAnInterval) {
   EXPECT_EQ(rho.interval->low, 1);
 }
 
+TEST(ProbeReadings, LeaveOutKappaWhereTheLastLayerGetsNothingRight) {
+  const auto kappas = readings_of(probe_readings(probes_of({0.2, 0.5, 0}), "", {}), "kappa");
+  ASSERT_EQ(kappas.size(), 1U);
+  EXPECT_EQ(kappas[0].definition["last_layer"], "penultimate");
+  EXPECT_EQ(kappas[0].value, 1);
+  EXPECT_TRUE(readings_of(probe_readings(probes_of({0, 0}), "", {}), "kappa").empty());
+}
+
+TEST(ProbeReadings, CountOnlyTheResamplesThatGiveANumber) {
+  // Of 10 samples the last layer gets one right: a third of the resamples do not have it.
+  const auto readings = probe_readings(probes_of({0, 0.1}, 10), "", {});
+  const auto kappa = reading_of(readings, "kappa", {{"last_layer", "logits"}});
+  EXPECT_EQ(kappa.value, 1);
+  EXPECT_NEAR(kappa.definition["resamples"].get<double>(), 651, 60);
+  ASSERT_TRUE(kappa.interval);
+  EXPECT_EQ(kappa.interval->low, 1);
+  EXPECT_EQ(readings[0].definition["resamples"], 1000);
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -18,8 +18,9 @@ TEST(CollapseSteps, FindsWhereTheRankHasComeDownAndAllSamplesAreRight) {
   const auto steps = collapse_steps(run_of({{0.5, 8}, {0.6, 5}, {0.9, 4}, {1, 4}, {1, 4}}));
   EXPECT_EQ(steps.rank_settled, 20);
   EXPECT_EQ(steps.fitted, 40);
-  EXPECT_EQ(collapse_text(steps),
-            "rank within one of its last from step 20 on, all training samples right at step 40");
+  EXPECT_EQ(
+      collapse_text(steps),
+      "rank within one of its last from step 20 on, all sampled training images right at step 40");
 }
 
 TEST(CollapseSteps, CountsOnlyWhatLasts) {
@@ -42,7 +43,7 @@ TEST(CollapseSteps, FindsNothingWhereNothingCameDown) {
 
 TEST(CollapseSteps, SaysIfTrainingSamplesWereNeverAllRight) {
   EXPECT_EQ(collapse_text(collapse_steps(run_of({{0.5, 4}, {0.99, 4}}))),
-            "rank within one of its last from step 10 on, never all training samples right");
+            "rank within one of its last from step 10 on, never all sampled training images right");
 }
 
 TEST(CollapseSteps, TakesRunsWithoutMetricsAndLinesWithoutRanks) {
@@ -53,6 +54,18 @@ TEST(CollapseSteps, TakesRunsWithoutMetricsAndLinesWithoutRanks) {
   run.metrics.push_back({{"train_accuracy", 1}, {"solution_rank", 9}});
   EXPECT_EQ(collapse_steps(run).rank_settled, 10);
   EXPECT_EQ(collapse_steps(run).fitted, 20);
+}
+
+TEST(CollapseSteps, SayHowManyTrainingImagesWereLookedAt) {
+  auto run = run_of({{0.5, 4}, {1, 4}});
+  run.config.set("measure.epoch_samples", 1000);
+  run.config.set("data.train_samples", 0);  // all there are
+  const std::string settled = "rank within one of its last from step 10 on, ";
+  EXPECT_EQ(collapse_text(collapse_steps(run)),
+            settled + "all 1000 sampled training images right at step 20");
+  run.config.set("data.train_samples", 400);
+  EXPECT_EQ(collapse_text(collapse_steps(run)),
+            settled + "all 400 sampled training images right at step 20");
 }
 
 }  // namespace
