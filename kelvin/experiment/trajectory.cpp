@@ -148,6 +148,13 @@ double Trajectory::loss_sum(const TrainState& state, const Record& record) const
       .item<double>();
 }
 
+// Where steps spread in their logarithm are asked for, what takes longer is measured at these, at
+// the beginning and at the end; the metrics of all other epochs go without.
+bool Trajectory::is_close_look(const TrainState& state) const {
+  return log_spaced_.empty() || state.step == 0 || state.step == state.total_steps ||
+         std::binary_search(log_spaced_.begin(), log_spaced_.end(), state.step);
+}
+
 MeasureSet Trajectory::measures_for(const TrainState& state) const {
   auto context = settings_.context();
   context.temperature = state.temperature;
@@ -157,6 +164,7 @@ MeasureSet Trajectory::measures_for(const TrainState& state) const {
   for (const char* name : kBasicMeasures) {
     measures.add(name, settings_.make_measure(name, context));
   }
+  if (!is_close_look(state)) return measures;
   for (const auto& name : settings_.measure.during) {
     if (std::find(kBasicMeasures.begin(), kBasicMeasures.end(), name) != kBasicMeasures.end()) {
       continue;

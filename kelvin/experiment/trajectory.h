@@ -47,6 +47,7 @@ class Trajectory : public TrainObserver {
   static void check_finite(const TrainState& state, const Record& record);
   double loss_sum(const TrainState& state, const Record& record) const;
   MeasureSet measures_for(const TrainState& state) const;
+  bool is_close_look(const TrainState& state) const;
   void look_closely(const TrainState& state, MeasureSet& measures, bool uses_batches) const;
   void show_foreign(Model& model, MeasureSet& measures) const;
 

@@ -23,7 +23,7 @@ struct ProbeOptions {
   int64_t max_iterations = 100;
   double tolerance = 1e-4;  // of the gradient; below it accuracies no longer change
   int64_t passes = 0;       // over the training split, of the protocols that stream it
-  int64_t batch = 0;        // samples of a minibatch; of reproduce at least so many
+  int64_t batch = 0;        // samples of a minibatch
   double rate = 1e-3;       // of Adam
   double threshold = 0.99;  // share of the last layer's accuracy that counts as reaching it
   // Candidates from strong to weak, chosen between on held-out training data; features are

@@ -212,6 +212,31 @@ TEST_F(TrajectoryTest, MeasureMoreIfAskedTo) {
             std::string::npos);
 }
 
+// With a step per decade: at the beginning, at steps 1, 10 and 100, which is the last.
+TEST_F(TrajectoryTest, MeasureMoreOnlyAtTheStepsAskedFor) {
+  settings_.measure.during = {"layer_spectrum"};
+  settings_.measure.steps_per_decade = 1;
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  const auto close_looks = [&] {
+    const auto text = whole_file(folder_.path() / "trajectory.jsonl");
+    int64_t count = 0;
+    for (size_t at = text.find("\"covariance_rank\""); at != std::string::npos;
+         at = text.find("\"covariance_rank\"", at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  const auto each = close_looks();
+  ASSERT_GT(each, 0);
+  observer.after_epoch(state_at(1));
+  EXPECT_EQ(close_looks(), 2 * each);
+  for (int64_t epoch = 2; epoch < 10; ++epoch) observer.after_epoch(state_at(epoch));
+  EXPECT_EQ(close_looks(), 2 * each);
+  observer.after_epoch(state_at(10));
+  EXPECT_EQ(close_looks(), 3 * each);
+}
+
 TEST_F(TrajectoryTest, GoOnFromWhatIsWritten) {
   {
     auto observer = metrics();
