@@ -2,16 +2,11 @@
 
 #include <filesystem>
 
-#include "app/compute_library.h"
-#include "app/data_folder.h"
+#include "app/compute_flags.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
-#include "app/human_text.h"
-#include "app/interrupts.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
-#include "app/run_context.h"
-#include "app/threads_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -35,41 +30,28 @@ class MeasureVerb : public Verb {
                      "[measure.layer_spectrum.protocol=exact]");
     command.add_option("--output", curves_, "an npz for whole spectra and matrices")
         ->type_name("PATH");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    threads_.declare(command);
+    compute_.declare(command);
     format_.declare(command);
   }
 
   int run() override {
     const auto format = format_.format();
-    const auto threads = threads_.threads();
     input_.check_exists();
     check_output();
-    const auto data_folder = data_folder_.folder();
-    const auto config = checked_config(data_folder);
-
-    const auto& api = load_compute_library(threads);
-    catch_interrupts(SecondInterrupt::exits);
+    const auto config = checked_config();
     Readings readings;
-    try {
-      ProgressBar bar(is_quiet_);
-      auto context = run_context(bar);
-      context.data_folder = data_folder;
-      if (input_.is_weights()) {
-        readings =
-            api.measure_weights({.settings = api.resolve(config), .curves = curves_}, context);
-      } else {
-        const auto measure = input_.is_run() ? api.measure_run : api.measure_dump;
-        readings = measure(input_.path(), {.settings = config, .curves = curves_}, context);
-      }
-    } catch (const Error& error) {
-      if (interrupts() == 0) throw;
-      print_for_people(fmt::format("kelvin measure: {}\n", error.what()));
-      return interrupt_exit_code();
-    }
-    fmt::print("{}", readings_text(readings, format));
-    return kSuccess;
+    const auto code =
+        compute_.run("measure", [&](const ComputeApi& api, const RunContext& context) {
+          if (input_.is_weights()) {
+            readings =
+                api.measure_weights({.settings = api.resolve(config), .curves = curves_}, context);
+          } else {
+            const auto measure = input_.is_run() ? api.measure_run : api.measure_dump;
+            readings = measure(input_.path(), {.settings = config, .curves = curves_}, context);
+          }
+        });
+    if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
+    return code;
   }
 
  private:
@@ -83,8 +65,8 @@ class MeasureVerb : public Verb {
           input_.path(), " itself");
   }
 
-  Config checked_config(const fs::path& data_folder) const {
-    auto config = input_.config({"measure."}, data_folder);
+  Config checked_config() const {
+    auto config = input_.config({"measure."}, compute_.data_folder());
     if (!is_exact_) return config;
     check(!config.has(kProtocol), "--exact: contradicts ", kProtocol);
     config.set(kProtocol, "exact");
@@ -92,11 +74,9 @@ class MeasureVerb : public Verb {
   }
 
   NetworkInput input_;
-  bool is_quiet_ = false;
   bool is_exact_ = false;
   std::string curves_;
-  DataFolderFlag data_folder_;
-  ThreadsFlag threads_;
+  ComputeFlags compute_;
   FormatFlag format_;
 };
 

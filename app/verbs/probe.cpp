@@ -1,15 +1,10 @@
 #include <fmt/format.h>
 
-#include "app/compute_library.h"
-#include "app/data_folder.h"
+#include "app/compute_flags.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
-#include "app/human_text.h"
-#include "app/interrupts.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
-#include "app/run_context.h"
-#include "app/threads_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -31,42 +26,28 @@ class ProbeVerb : public Verb {
     command.add_option("--tap", tap_,
                        "output, or before_add: what a residual branch has before the shortcut "
                        "[measure.linear_probe.tap]");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    threads_.declare(command);
+    compute_.declare(command);
     format_.declare(command);
   }
 
   int run() override {
     const auto format = format_.format();
-    const auto threads = threads_.threads();
     input_.check_exists();
     check(input_.is_run() || input_.is_weights(), input_.path(),
           ": probes are trained on what layers do with images; needs a run or a file of weights");
-    const auto data_folder = data_folder_.folder();
-    auto config = input_.config({"measure.", "data.ood"}, data_folder);
+    auto config = input_.config({"measure.", "data.ood"}, compute_.data_folder());
     check(!config.has("measure.names"), "--measures: are the probes here; see 'kelvin measure'");
     config.set("measure.names", std::vector<std::string>{"linear_probe"});
     config.set("measure.detectors", std::vector<std::string>());
     set_flag(config, "--probe", "protocol", protocol_);
     set_flag(config, "--tap", "tap", tap_);
-
-    const auto& api = load_compute_library(threads);
-    catch_interrupts(SecondInterrupt::exits);
     Readings readings;
-    try {
-      ProgressBar bar(is_quiet_);
-      auto context = run_context(bar);
-      context.data_folder = data_folder;
+    const auto code = compute_.run("probe", [&](const ComputeApi& api, const RunContext& context) {
       readings = input_.is_run() ? api.measure_run(input_.path(), {.settings = config}, context)
                                  : api.measure_weights({.settings = api.resolve(config)}, context);
-    } catch (const Error& error) {
-      if (interrupts() == 0) throw;
-      print_for_people(fmt::format("kelvin probe: {}\n", error.what()));
-      return interrupt_exit_code();
-    }
-    fmt::print("{}", readings_text(readings, format));
-    return kSuccess;
+    });
+    if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
+    return code;
   }
 
  private:
@@ -81,9 +62,7 @@ class ProbeVerb : public Verb {
   NetworkInput input_;
   std::string protocol_;
   std::string tap_;
-  bool is_quiet_ = false;
-  DataFolderFlag data_folder_;
-  ThreadsFlag threads_;
+  ComputeFlags compute_;
   FormatFlag format_;
 };
 

@@ -2,15 +2,11 @@
 
 #include <filesystem>
 
-#include "app/compute_library.h"
-#include "app/data_folder.h"
+#include "app/compute_flags.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
 #include "app/human_text.h"
-#include "app/interrupts.h"
 #include "app/network_input.h"
-#include "app/run_context.h"
-#include "app/threads_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -52,40 +48,28 @@ class TruncateVerb : public Verb {
                        "[measure.linear_probe.threshold]");
     command.add_option("--output", output_, "a new safetensors file for the truncated network")
         ->type_name("PATH");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    threads_.declare(command);
+    compute_.declare(command);
     format_.declare(command);
   }
 
   int run() override {
     const auto format = format_.format();
-    const auto threads = threads_.threads();
     input_.check_exists();
     check(input_.is_run() || input_.is_weights(), input_.path(),
           ": holds no network; needs a run or a file of weights");
     check_output();
-    const auto data_folder = data_folder_.folder();
-    const auto config = input_.config({"measure."}, data_folder);
-
-    const auto& api = load_compute_library(threads);
-    catch_interrupts(SecondInterrupt::exits);
+    const auto config = input_.config({"measure."}, compute_.data_folder());
     Json result;
-    try {
-      ProgressBar bar(is_quiet_);
-      auto context = run_context(bar);
-      context.data_folder = data_folder;
-      const fs::path run = input_.is_run() ? input_.path() : "";
-      result = api.truncate_run(run,
-                                {.settings = input_.is_run() ? config : api.resolve(config),
-                                 .layer = layer_,
-                                 .output = output_},
-                                context);
-    } catch (const Error& error) {
-      if (interrupts() == 0) throw;
-      print_for_people(fmt::format("kelvin truncate: {}\n", error.what()));
-      return interrupt_exit_code();
-    }
+    const auto code =
+        compute_.run("truncate", [&](const ComputeApi& api, const RunContext& context) {
+          const fs::path run = input_.is_run() ? input_.path() : "";
+          result = api.truncate_run(run,
+                                    {.settings = input_.is_run() ? config : api.resolve(config),
+                                     .layer = layer_,
+                                     .output = output_},
+                                    context);
+        });
+    if (code != kSuccess) return code;
     if (format == TableFormat::json || format == TableFormat::jsonl) {
       fmt::print("{}\n", result.dump(format == TableFormat::json ? 1 : -1));
     } else {
@@ -121,9 +105,7 @@ class TruncateVerb : public Verb {
   NetworkInput input_;
   std::string layer_;
   std::string output_;
-  bool is_quiet_ = false;
-  DataFolderFlag data_folder_;
-  ThreadsFlag threads_;
+  ComputeFlags compute_;
   FormatFlag format_;
 };
 
