@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "kelvin/experiment/trajectory.h"
 #include "kelvin/representations/extract.h"
@@ -12,34 +13,45 @@
 namespace kelvin {
 namespace {
 
+// What a network is at the beginning of training, as the first line of its trajectory has it.
+struct FirstLook {
+  explicit FirstLook(const std::vector<std::string>& overrides) {
+    Config config;
+    config.apply_override("data.name=glyphs10");
+    config.apply_override("measure.epoch_samples=40");
+    for (const auto& each : overrides) config.apply_override(each);
+    auto settings = RunSettings::from(config);
+    settings.measure.during = {"neural_collapse"};
+    dataset = load_dataset(settings.dataset, settings.request);
+    foreign = {load_dataset("textures10", settings.request)};
+    torch::manual_seed(0);
+    model = settings.build_model({});
+    const TemporaryFolder temporary;
+    const auto folder = RunFolder::create(temporary / "run", {}, nlohmann::ordered_json::object());
+    const RunContext context;
+    const RunLog log(folder, context, 0);
+    Trajectory trajectory(dataset, foreign, settings, log, context);
+    trajectory.before_training({.model = *model,
+                                .options = settings.train,
+                                .total_steps = 10,
+                                .steps_per_epoch = 10,
+                                .temperature = 1});
+    lines = load_lines(folder.path() / "trajectory.jsonl");
+  }
+
+  Dataset dataset;
+  std::vector<Dataset> foreign;
+  std::shared_ptr<Model> model;
+  std::vector<nlohmann::ordered_json> lines;
+};
+
 // One look at a network during training shows the training split twice.
 TEST(CollapseTrajectory, HasWhatBothPassesAndForeignSamplesTell) {
-  Config config;
-  for (const char* each :
-       {"data.name=glyphs10", "data.train_samples=60", "data.test_samples=30", "model.name=mlp",
-        "model.depth=2", "model.width=16", "measure.epoch_samples=40"}) {
-    config.apply_override(each);
-  }
-  auto settings = RunSettings::from(config);
-  settings.measure.during = {"neural_collapse"};
-  const auto dataset = load_dataset(settings.dataset, settings.request);
-  const std::vector<Dataset> foreign = {load_dataset("textures10", settings.request)};
-  torch::manual_seed(0);
-  const auto model = settings.build_model({});
-  const TemporaryFolder temporary;
-  const auto folder = RunFolder::create(temporary / "run", {}, nlohmann::ordered_json::object());
-  const RunContext context;
-  const RunLog log(folder, context, 0);
-  Trajectory trajectory(dataset, foreign, settings, log, context);
-  trajectory.before_training({.model = *model,
-                              .options = settings.train,
-                              .total_steps = 10,
-                              .steps_per_epoch = 10,
-                              .temperature = 1});
-  const auto lines = load_lines(folder.path() / "trajectory.jsonl");
-  ASSERT_EQ(lines.size(), 1U);
+  const FirstLook look({"data.train_samples=60", "data.test_samples=30", "model.name=mlp",
+                        "model.depth=2", "model.width=16"});
+  ASSERT_EQ(look.lines.size(), 1U);
   std::set<std::string> found;  // "name split"
-  for (const auto& reading : lines[0].at("readings")) {
+  for (const auto& reading : look.lines[0].at("readings")) {
     EXPECT_TRUE(std::isfinite(reading.at("value").get<double>())) << reading;
     if (reading.contains("layer")) continue;
     found.insert(reading.at("name").get<std::string>() + " " + reading.value("split", ""));
@@ -53,35 +65,16 @@ TEST(CollapseTrajectory, HasWhatBothPassesAndForeignSamplesTell) {
 
 // Class means of own samples and the mean of foreign ones must come from one kind of statistics.
 TEST(CollapseTrajectory, LooksAtForeignSamplesOfAFreshNetworkAsAtItsOwn) {
-  Config config;
-  for (const char* each : {"data.name=glyphs10", "data.train_samples=40", "data.test_samples=30",
-                           "model.name=resnet10", "model.width=0.125", "model.stem_stride=2",
-                           "measure.epoch_samples=40"}) {
-    config.apply_override(each);
-  }
-  auto settings = RunSettings::from(config);
-  settings.measure.during = {"neural_collapse"};
-  const auto dataset = load_dataset(settings.dataset, settings.request);
-  const std::vector<Dataset> foreign = {load_dataset("textures10", settings.request)};
-  torch::manual_seed(0);
-  const auto model = settings.build_model({});
-  const TemporaryFolder temporary;
-  const auto folder = RunFolder::create(temporary / "run", {}, nlohmann::ordered_json::object());
-  const RunContext context;
-  const RunLog log(folder, context, 0);
-  Trajectory trajectory(dataset, foreign, settings, log, context);
-  trajectory.before_training({.model = *model,
-                              .options = settings.train,
-                              .total_steps = 10,
-                              .steps_per_epoch = 10,
-                              .temperature = 1});
-
+  const FirstLook look({"data.train_samples=40", "data.test_samples=30", "model.name=resnet10",
+                        "model.width=0.125", "model.stem_stride=2"});
   const auto orthodev = [&](bool foreign_in_batches) {
     Record own;
     Record other;
-    extract(*model, dataset, dataset, {.split = Split::train, .batch_statistics = true},
+    extract(*look.model, look.dataset, look.dataset,
+            {.split = Split::train, .batch_statistics = true},
             [&](const Record& record) { own = record; });
-    extract(*model, foreign[0], dataset, {.is_ood = true, .batch_statistics = foreign_in_batches},
+    extract(*look.model, look.foreign[0], look.dataset,
+            {.is_ood = true, .batch_statistics = foreign_in_batches},
             [&](const Record& record) { other = record; });
     const auto mean = other.features.to(torch::kFloat64).mean(0);
     double sum = 0;
@@ -96,8 +89,7 @@ TEST(CollapseTrajectory, LooksAtForeignSamplesOfAFreshNetworkAsAtItsOwn) {
     return sum / static_cast<double>(classes);
   };
   double found = 0;
-  const auto lines = load_lines(folder.path() / "trajectory.jsonl");
-  for (const auto& reading : lines.at(0).at("readings")) {
+  for (const auto& reading : look.lines.at(0).at("readings")) {
     if (reading.at("name") == "orthodev") found = reading.at("value");
   }
   EXPECT_NEAR(found, orthodev(true), 1e-5);
