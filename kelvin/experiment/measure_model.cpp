@@ -185,8 +185,7 @@ class Session {
   // Every pass has its own order, which does not follow that of the dataset: some are sorted by
   // class, and who learns from a stream would learn one class after another.
   std::vector<int64_t> train_order(const Dataset& dataset, int64_t pass) const {
-    const auto sample =
-        shuffled_sample(seed(), settings_.measure.train_samples, dataset.train.size());
+    auto sample = shuffled_sample(seed(), settings_.measure.train_samples, dataset.train.size());
     if (pass == 0) return sample;
     std::vector<int64_t> indices;
     indices.reserve(sample.size());

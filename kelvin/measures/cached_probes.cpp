@@ -142,7 +142,7 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
                                 const torch::Tensor& test_labels) const {
   const auto rows = [&](const Kept& kept, const torch::Tensor& labels) {
     const auto found = kept.features.find(layer.name);
-    const auto all = found == kept.features.end() ? torch::Tensor() : torch::cat(found->second);
+    auto all = found == kept.features.end() ? torch::Tensor() : torch::cat(found->second);
     check(all.defined() && all.size(0) == labels.size(0), "linear_probe: layer '", layer.name,
           "' must be in every record of both splits");
     return all;
