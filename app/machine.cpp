@@ -96,6 +96,9 @@ void prepare_process(int64_t threads) {
   const auto count = std::to_string(threads);
   ::setenv("OMP_NUM_THREADS", count.c_str(), /*overwrite=*/1);
   ::setenv("OPENBLAS_NUM_THREADS", count.c_str(), /*overwrite=*/1);
+  // Threads that wait for each other spin for a moment only: where something else runs beside them,
+  // be it the BLAS's own threads, they would keep it from what they wait for.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) set_default("GOMP_SPINCOUNT", "20000");
   if (has_avx512(cpu_flags())) set_default("ATEN_CPU_CAPABILITY", "avx512");
   keep_freed_memory();
 }

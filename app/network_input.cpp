@@ -10,9 +10,20 @@ namespace kelvin {
 
 namespace fs = std::filesystem;
 
+void NetworkInput::declare(CLI::App& command) {
+  declare(command, "a run folder; or a file of weights, for which the flags tell model and data",
+          "RUN or WEIGHTS");
+}
+
 void NetworkInput::declare(CLI::App& command, const std::string& what,
                            const std::string& type_name) {
-  command.add_option("INPUT", path_, what)->type_name(type_name)->required();
+  declare_optional(command, what, type_name);
+  command.get_option("INPUT")->required();
+}
+
+void NetworkInput::declare_optional(CLI::App& command, const std::string& what,
+                                    const std::string& type_name) {
+  command.add_option("INPUT", path_, what)->type_name(type_name);
   flags_.declare(command);
 }
 

@@ -13,8 +13,16 @@ namespace kelvin {
 // tell model and data.  Some verbs also take a dump of what a network did.
 class NetworkInput {
  public:
-  // `what` says in the help what may be given.
+  // A run or a file of weights.
+  void declare(CLI::App& command);
+  // `what` says in the help what else may be given.
   void declare(CLI::App& command, const std::string& what, const std::string& type_name);
+  // It may be left out, because other flags tell what to look at.
+  void declare_optional(CLI::App& command, const std::string& what, const std::string& type_name);
+
+  bool is_given() const { return !path_.empty(); }
+  // What the flags say, of an input that was left out.
+  Config config_without_network() const { return flags_.config(); }
 
   // An Error if there is nothing of the kind.
   void check_exists() const;

@@ -4,6 +4,7 @@
 
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
+#include "kelvin/report/detection_table.h"
 #include "kelvin/report/layer_table.h"
 #include "kelvin/report/reading_places.h"
 
@@ -35,17 +36,18 @@ Table table_of(const Readings& readings, bool is_for_people) {
   return table;
 }
 
-// Layers as tables of their own, everything else with its definition beside it.
+// Detectors and layers as tables of their own, everything else with its definition beside it.
 std::string text_for_people(const Readings& readings, TableFormat format) {
-  const auto layers = layer_tables(readings);
+  const auto detection = detection_tables(readings);
+  const auto layers = layer_tables(detection.rest);
   Readings whole;
   for (const auto& reading : layers.rest) {
     if (!reading.index) whole.push_back(reading);
   }
   std::string text;
   if (!whole.empty()) text += render(table_of(whole, /*is_for_people=*/true), format);
-  for (const auto& table : layers.tables) {
-    text += (text.empty() ? "" : "\n") + render(table, format);
+  for (const auto* tables : {&detection.tables, &layers.tables}) {
+    for (const auto& table : *tables) text += (text.empty() ? "" : "\n") + render(table, format);
   }
   if (!layers.meanings.empty()) text += "\n";
   for (const auto& meaning : layers.meanings) text += meaning + "\n";

@@ -16,9 +16,7 @@ constexpr auto kSettings = "measure.linear_probe.";
 class ProbeVerb : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    input_.declare(command,
-                   "a run folder; or a file of weights, for which the flags tell model and data",
-                   "RUN or WEIGHTS");
+    input_.declare(command);
     command.add_option("--probe", protocol_,
                        "how probes are trained: diagnose (pooled features, to convergence), "
                        "reproduce (all features, streamed) or published (the same by Adam, 30 "

@@ -40,9 +40,7 @@ Table comparison_table(const Json& result) {
 class TruncateVerb : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    input_.declare(command,
-                   "a run folder; or a file of weights, for which the flags tell model and data",
-                   "RUN or WEIGHTS");
+    input_.declare(command);
     command.add_option("--layer", layer_,
                        "the last layer to keep; otherwise the first whose probe is good enough "
                        "[measure.linear_probe.threshold]");

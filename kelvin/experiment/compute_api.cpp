@@ -8,6 +8,8 @@
 #include <stdexcept>
 
 #include "kelvin/core/check.h"
+#include "kelvin/experiment/calibrate.h"
+#include "kelvin/experiment/detect_in_dumps.h"
 #include "kelvin/experiment/measure_dump.h"
 #include "kelvin/experiment/plan.h"
 #include "kelvin/experiment/run.h"
@@ -128,6 +130,14 @@ const ComputeApi kApi = {
         [](const std::filesystem::path& npz, const MeasureRequest& request,
            const RunContext& context) {
           return translated([&] { return measure_dump(npz, request, context); });
+        },
+    .detect_in_dumps =
+        [](const DetectRequest& request, const RunContext& context) {
+          return translated([&] { return detect_in_dumps(request, context); });
+        },
+    .calibrate =
+        [](const CalibrateRequest& request, const RunContext& context) {
+          return translated([&] { return calibrate(request, context); });
         },
     .truncate_run =
         [](const std::filesystem::path& path, const TruncateRequest& request,

@@ -46,6 +46,33 @@ struct MeasureRequest {
   Config settings = {};
   // An npz for what is too large for readings.  Of a run it goes to its curves.npz in any case.
   std::filesystem::path curves = {};
+  // A folder for the scores of detectors as CSV.  Of a run they go to its folder in any case.
+  std::filesystem::path scores = {};
+};
+
+// An npz with what a network did with the images of a dataset, see dump.h.
+struct NamedDump {
+  std::string name;
+  std::filesystem::path npz;
+};
+
+// Detection without a network: dumps of what it did with known and with foreign images.
+struct DetectRequest {
+  Config settings = {};  // of "measure" and "detector.NAME"; "measure.detectors" names some
+  std::filesystem::path id_train = {};
+  std::filesystem::path id_test = {};
+  std::vector<NamedDump> ood = {};
+  std::filesystem::path scores = {};  // as of MeasureRequest
+};
+
+// What is calibrated, see calibrate.h: a run; or a dump to fit on and one to test on; or, if
+// neither is given, the weights of `init.pretrained`.
+struct CalibrateRequest {
+  Config settings = {};  // as of MeasureRequest
+  std::filesystem::path run = {};
+  std::filesystem::path validation = {};
+  std::filesystem::path test = {};    // empty: one half of `validation` tests what the other fitted
+  std::filesystem::path curves = {};  // an npz for reliability diagrams and fitted parameters
 };
 
 // Where to end a network, and what becomes of it.
@@ -87,6 +114,12 @@ struct ComputeApi {
   // See measure_dump.h.
   Readings (*measure_dump)(const std::filesystem::path& npz, const MeasureRequest& request,
                            const RunContext& context);
+
+  // See detect_in_dumps.h.
+  Readings (*detect_in_dumps)(const DetectRequest& request, const RunContext& context);
+
+  // See calibrate.h.
+  Readings (*calibrate)(const CalibrateRequest& request, const RunContext& context);
 
   // See truncate.h.
   nlohmann::ordered_json (*truncate_run)(const std::filesystem::path& run,

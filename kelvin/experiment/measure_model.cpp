@@ -3,14 +3,14 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/experiment/detection.h"
 #include "kelvin/experiment/measure_set.h"
-#include "kelvin/math/detection_curve.h"
 #include "kelvin/measures/input_gram.h"
 #include "kelvin/measures/takes_test_split.h"
 #include "kelvin/representations/extract.h"
@@ -18,40 +18,10 @@
 namespace kelvin {
 namespace {
 
-using Tensors = std::vector<torch::Tensor>;
-
-struct NamedDetector {
-  std::string name;
-  std::unique_ptr<Detector> detector;
-  Tensors id_scores = {};
-  std::map<std::string, Tensors> ood_scores = {};  // by foreign dataset
-};
-
-// Gathers the parts of records that detectors are fitted on.
-class FitRecord {
- public:
-  void add(const Record& record) {
-    last_ = record;
-    features_.push_back(record.features);
-    logits_.push_back(record.logits);
-    labels_.push_back(record.labels);
-  }
-  Record whole() const {
-    Record record = last_;
-    record.layers.clear();
-    record.attention.clear();
-    record.features = torch::cat(features_);
-    record.logits = torch::cat(logits_);
-    record.labels = torch::cat(labels_);
-    return record;
-  }
-
- private:
-  Record last_;
-  Tensors features_;
-  Tensors logits_;
-  Tensors labels_;
-};
+void append(Readings& readings, Readings more) {
+  readings.insert(readings.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+}
 
 class Session {
  public:
@@ -80,31 +50,33 @@ class Session {
     extract(model_, dataset_, dataset_,
             {.with_layers = needs.layers, .with_attention = needs.attention, .indices = {0}},
             [&](const Record& record) { example = record; });
-    const auto bytes = measures_.checked_memory(example, samples, settings_.measure.memory);
+    const auto for_detectors = detection_.memory(example, train_sample(dataset_));
+    const auto bytes =
+        for_detectors +
+        measures_.checked_memory(example, samples, settings_.measure.memory - for_detectors);
     context_.inform("measures hold at most " + byte_text(bytes) + " of the " +
                     byte_text(settings_.measure.memory) + " they may");
   }
 
   void use_detectors() {
-    for (const auto& name : settings_.measure.detectors) {
-      detectors_.push_back({.name = name, .detector = settings_.make_detector(name)});
+    const auto& asked = settings_.measure.detectors;
+    const bool is_optional = asked == std::vector<std::string>{kAllDetectors};
+    for (const auto& name : detector_names(asked)) {
+      detection_.add(settings_.make_detector(name), is_optional);
     }
   }
 
   void see_trained_dataset() {
     const auto& needs = measures_.needs();
     if (needs.sample > 0) see_sample(needs.sample);
-    if (needs.train_split || !detectors_.empty()) {
-      FitRecord fit_record;
+    if (needs.train_split || !detection_.is_empty()) {
       show(dataset_, Split::train, false, [&](const Record& record) {
-        if (!detectors_.empty()) fit_record.add(record);
+        if (!detection_.is_empty()) detection_.see_train(record);
       });
       show_train_again(dataset_, false);
-      for (auto& each : detectors_) each.detector->fit(fit_record.whole());
     }
-    show(dataset_, Split::test, false, [&](const Record& record) {
-      for (auto& each : detectors_) each.id_scores.push_back(each.detector->score(record));
-    });
+    if (!detection_.is_empty()) fit_detectors();
+    show(dataset_, Split::test, false, [&](const Record& record) { detection_.see_test(record); });
     if (needs.gradients) see_gradients();
   }
 
@@ -114,12 +86,8 @@ class Session {
       show(foreign, Split::train, true, [](const Record&) {});
       show_train_again(foreign, true);
     }
-    if (!needs.ood && detectors_.empty()) return;
-    show(foreign, Split::test, true, [&](const Record& record) {
-      for (auto& each : detectors_) {
-        each.ood_scores[foreign.name].push_back(each.detector->score(record));
-      }
-    });
+    if (!needs.ood && detection_.is_empty()) return;
+    show(foreign, Split::test, true, [&](const Record& record) { detection_.see_test(record); });
   }
 
   // For those who need a closer look.
@@ -129,18 +97,21 @@ class Session {
     }
   }
 
-  Measured results() const {
+  Measured results() {
     Measured measured;
     measured.readings = measures_.compute([&](size_t place, const std::string& name) {
       stop_if_asked();
       progress("measure", static_cast<int64_t>(place), name);
     });
     measured.curves = measures_.curves();
-    for (const auto& each : detectors_) {
-      for (const auto& [ood, scores] : each.ood_scores) {
-        add_detection(measured, each, ood, torch::cat(scores));
-      }
+    auto detected = detection_.results(settings_.measure.groups);
+    measured.scores = std::move(detected.scores);
+    append(measured.readings, std::move(detected.readings));
+    const auto& names = settings_.measure.names;
+    if (std::find(names.begin(), names.end(), "neural_collapse") == names.end()) {
+      append(measured.readings, detection_.orthodev());
     }
+    for (const auto& note : detection_.notes()) context_.warn(note);
     return measured;
   }
 
@@ -149,8 +120,19 @@ class Session {
 
   // How many of the training split are shown.
   int64_t train_sample(const Dataset& dataset) const {
-    if (!measures_.needs().train_split) return 0;
+    if (!measures_.needs().train_split && detection_.is_empty()) return 0;
     return std::min(settings_.measure.train_samples, dataset.train.size());
+  }
+
+  void fit_detectors() {
+    int64_t done = 0;
+    detection_.fit([&](const std::string& detector) {
+      stop_if_asked();
+      context_.report_progress({.phase = "fit",
+                                .done = done++,
+                                .total = static_cast<int64_t>(detection_.size()),
+                                .note = detector});
+    });
   }
 
   void see_sample(int64_t count) {
@@ -225,48 +207,13 @@ class Session {
                               .note = note});
   }
 
-  static void add_detection(Measured& measured, const NamedDetector& each, const std::string& ood,
-                            const torch::Tensor& ood_scores) {
-    const auto id_scores = torch::cat(each.id_scores);
-    const auto quality = detection_quality(id_scores, ood_scores);
-    auto definition = each.detector->definition();
-    definition["positive"] = "in distribution";
-    definition["id_samples"] = id_scores.size(0);
-    definition["ood_samples"] = ood_scores.size(0);
-    auto ood_positive = definition;
-    ood_positive["positive"] = "out of distribution";
-    const auto add = [&](const char* name, double value, const Definition& meaning) {
-      measured.readings.push_back({.name = name,
-                                   .value = value,
-                                   .split = "test",
-                                   .detector = each.name,
-                                   .ood = ood,
-                                   .definition = meaning});
-    };
-    add("auroc", quality.auroc, definition);
-    add("aupr_in", quality.aupr_in, definition);
-    add("aupr_out", quality.aupr_out, ood_positive);
-    add("fpr95_id", quality.fpr95_id, definition);
-    add("fpr95_ood", quality.fpr95_ood, ood_positive);
-
-    const auto list = [](const torch::Tensor& scores) {
-      const auto doubles = scores.to(torch::kFloat64).contiguous();
-      return std::vector<double>(doubles.data_ptr<double>(),
-                                 doubles.data_ptr<double>() + doubles.numel());
-    };
-    measured.scores.push_back({.detector = each.name,
-                               .ood = ood,
-                               .id_scores = list(id_scores),
-                               .ood_scores = list(ood_scores)});
-  }
-
   Model& model_;
   const Dataset& dataset_;
   const RunSettings& settings_;
   const RunContext& context_;
   MeasureSet measures_;
   bool needs_foreign_training_ = false;  // whether any of them does
-  std::vector<NamedDetector> detectors_;
+  Detection detection_;
 };
 
 }  // namespace

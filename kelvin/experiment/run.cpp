@@ -36,6 +36,13 @@ void keep(const RunFolder& folder, const Measured& measured) {
   for (const auto& scores : measured.scores) folder.write_scores(scores);
 }
 
+// Where the request wants it besides.
+void write(const MeasureRequest& request, const Measured& measured) {
+  if (!request.curves.empty()) write_curves(request.curves, measured.curves);
+  if (request.scores.empty()) return;
+  for (const auto& scores : measured.scores) write_scores(request.scores, scores);
+}
+
 std::string how_bfloat16_is_computed(torch::DeviceType device) {
   if (multiplies_bfloat16(device)) return "products are those of bfloat16, by the processor";
   return "this processor has no bfloat16: its roundings are imitated in float32, which is slower "
@@ -170,12 +177,14 @@ Readings measure_run(const std::filesystem::path& path, const MeasureRequest& re
   const auto folder = RunFolder::open(path);
   const auto lock = RunLock::take(path);
   auto network = open_run(path, request.settings, context);
-  if (request.settings.has("measure.names")) network.settings.measure.detectors.clear();
+  if (request.settings.has("measure.names") && !request.settings.has("measure.detectors")) {
+    network.settings.measure.detectors.clear();
+  }
   const auto& [settings, data, model] = network;
   check_measures(settings, *model, data);
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
   keep(folder, measured);
-  if (!request.curves.empty()) write_curves(request.curves, measured.curves);
+  write(request, measured);
   return measured.readings;
 }
 
@@ -183,7 +192,7 @@ Readings measure_weights(const MeasureRequest& request, const RunContext& contex
   const auto [settings, data, model] = open_weights(request.settings, context);
   check_measures(settings, *model, data);
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
-  if (!request.curves.empty()) write_curves(request.curves, measured.curves);
+  write(request, measured);
   return measured.readings;
 }
 

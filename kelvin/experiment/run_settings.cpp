@@ -7,6 +7,7 @@
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/experiment/detection.h"
 #include "kelvin/experiment/setting_checks.h"
 
 namespace kelvin {
@@ -81,6 +82,7 @@ void read_data(const Config& config, RunSettings& run) {
   read_choice(settings, run);
   read_pictures(settings, run);
   find_dataset(run.dataset);
+  check_foreign_names("data.ood", run.ood);
   for (const auto& name : run.ood) {
     find_dataset(name);
     check(name != run.dataset, "data.ood: must differ from data.name, got '", name, "' for both");
@@ -108,10 +110,20 @@ void read_training(const Config& config, RunSettings& run) {
   finish(run.resolved, settings);
 }
 
+// Not said: the known ones.
+void read_groups(Settings& settings, RunSettings& run) {
+  auto& groups = run.measure.groups;
+  settings.read("near", groups.near);
+  settings.read("far", groups.far);
+  check_members(groups, run.ood);
+  if (groups.near.empty() && groups.far.empty()) groups = known_groups(run.dataset);
+}
+
 void read_measure(const Config& config, RunSettings& run) {
   auto settings = config.section("measure");
   settings.read("names", run.measure.names);
   settings.read("detectors", run.measure.detectors);
+  read_groups(settings, run);
   settings.read("train_samples", run.measure.train_samples);
   settings.read("epoch_samples", run.measure.epoch_samples);
   settings.read("during", run.measure.during);
@@ -123,7 +135,7 @@ void read_measure(const Config& config, RunSettings& run) {
   run.measure.memory = bytes_of(memory, "measure.memory");
   for (const auto& name : run.measure.names) measures().find(name);
   for (const auto& name : run.measure.during) measures().find(name);
-  for (const auto& name : run.measure.detectors) detectors().find(name);
+  detector_names(run.measure.detectors);
   check(run.measure.steps_per_decade >= 0 && run.measure.steps_per_decade <= 1000,
         "measure.steps_per_decade: must be from 0 to 1000, got ", run.measure.steps_per_decade);
   check_not_negative("measure.temperature", run.measure.temperature);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/ood_groups.h"
 #include "kelvin/experiment/train_settings.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/measure.h"
@@ -18,8 +19,9 @@ struct MeasureSettings {
   std::vector<std::string> names = {"accuracy", "logits_norm", "solution_rank",
                                     "post_softmax_rank"};
   std::vector<std::string> detectors = {"neco"};  // used when there are foreign datasets
-  int64_t train_samples = 4000;          // of the training split, for probes, detectors, accuracy
-  int64_t epoch_samples = 1000;          // of each split, for the metrics after every epoch
+  OodGroups groups;              // of the foreign datasets, over which detection is averaged
+  int64_t train_samples = 4000;  // of the training split, for probes, detectors, accuracy
+  int64_t epoch_samples = 1000;  // of each split, for the metrics after every epoch
   std::vector<std::string> during = {};  // measured along with the metrics
   int64_t steps_per_decade = 0;    // metrics also at so many steps from 1 to 10, 10 to 100, ...
   double temperature = 0;          // of the softmax that is measured; 0: as in training at its end

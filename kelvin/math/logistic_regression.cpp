@@ -3,16 +3,12 @@
 #include <torch/types.h>
 
 #include <cmath>
-#include <deque>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/lbfgs.h"
 
 namespace kelvin {
 namespace {
-
-constexpr size_t kHistory = 10;
-constexpr int kMaxHalvings = 30;
-constexpr double kSufficientDecrease = 1e-4;
 
 // The objective over one matrix of parameters [classes, dims + 1]; the last column is the bias.
 class Objective {
@@ -43,55 +39,6 @@ class Objective {
   torch::Tensor features_;
   torch::Tensor one_hot_;
   double l2_;
-};
-
-double inner_product(const torch::Tensor& a, const torch::Tensor& b) {
-  return (a * b).sum(torch::kFloat64).item<double>();
-}
-
-// The two-loop recursion over the last steps s and gradient changes y, around a
-// fixed first guess of the inverse Hessian that acts on the columns.
-class InverseHessian {
- public:
-  explicit InverseHessian(torch::Tensor first_guess) : first_guess_(std::move(first_guess)) {}
-
-  torch::Tensor times(const torch::Tensor& gradient) const {
-    auto direction = gradient.clone();
-    std::vector<double> alphas(pairs_.size());
-    for (size_t i = pairs_.size(); i-- > 0;) {
-      alphas[i] = inner_product(pairs_[i].step, direction) / pairs_[i].curvature;
-      direction.sub_(pairs_[i].change, alphas[i]);
-    }
-    direction = direction.matmul(first_guess_);
-    if (!pairs_.empty()) {
-      // The bound behind the guess is far too careful where the classifier is sure of itself.
-      const auto& last = pairs_.back();
-      direction.mul_(last.curvature / inner_product(last.change, last.change.matmul(first_guess_)));
-    }
-    for (size_t i = 0; i < pairs_.size(); ++i) {
-      const double beta = inner_product(pairs_[i].change, direction) / pairs_[i].curvature;
-      direction.add_(pairs_[i].step, alphas[i] - beta);
-    }
-    return direction;
-  }
-
-  void add(torch::Tensor step, torch::Tensor change) {
-    const double curvature = inner_product(step, change);
-    if (curvature <= 1e-12) return;  // rounding: would make the estimate indefinite
-    if (pairs_.size() == kHistory) pairs_.pop_front();
-    pairs_.push_back({std::move(step), std::move(change), curvature});
-  }
-
-  void forget() { pairs_.clear(); }
-
- private:
-  struct Pair {
-    torch::Tensor step;
-    torch::Tensor change;
-    double curvature;
-  };
-  torch::Tensor first_guess_;
-  std::deque<Pair> pairs_;
 };
 
 }  // namespace
@@ -164,45 +111,20 @@ LinearClassifier LogisticRegression::fit(const LogisticRegressionOptions& option
 
   const auto dims = features_.size(1);
   const Objective objective(features_, labels_, classes_, options.l2);
-  auto parameters =
+  const auto first =
       start ? torch::cat({start->weight, start->bias.unsqueeze(1)}, 1).to(features_.options())
             : torch::zeros({classes_, dims + 1}, features_.options());
-  torch::Tensor gradient;
-  double loss = objective(parameters, gradient);
-  check(std::isfinite(loss), "fit_logistic_regression: features must be finite");
+  const auto inverse = bound_inverse(options.l2);
+  const auto minimum = lbfgs_minimum(
+      objective, first, [&](const torch::Tensor& gradient) { return gradient.matmul(inverse); },
+      {.max_iterations = options.max_iterations, .tolerance = options.tolerance});
+  check(std::isfinite(minimum.value), "fit_logistic_regression: features must be finite");
 
   LinearClassifier result;
-  InverseHessian inverse_hessian(bound_inverse(options.l2));
-  for (; result.iterations < options.max_iterations; ++result.iterations) {
-    if (gradient.abs().max().item<double>() <= options.tolerance) {
-      result.converged = true;
-      break;
-    }
-    auto direction = -inverse_hessian.times(gradient);
-    double slope = inner_product(direction, gradient);
-    if (slope >= 0) {  // rounding spoilt the estimate: start it again
-      inverse_hessian.forget();
-      direction = -inverse_hessian.times(gradient);
-      slope = inner_product(direction, gradient);
-    }
-    double size = 1;
-    torch::Tensor next_gradient;
-    torch::Tensor next;
-    double next_loss = loss;
-    bool decreased = false;
-    for (int halving = 0; halving < kMaxHalvings && !decreased; ++halving, size /= 2) {
-      next = parameters + size * direction;
-      next_loss = objective(next, next_gradient);
-      decreased = next_loss <= loss + kSufficientDecrease * size * slope;
-    }
-    if (!decreased) break;  // the loss is flat to rounding
-    inverse_hessian.add(next - parameters, next_gradient - gradient);
-    parameters = next;
-    gradient = next_gradient;
-    loss = next_loss;
-  }
-  result.weight = parameters.narrow(1, 0, dims).clone();
-  result.bias = parameters.select(1, dims).clone();
+  result.weight = minimum.parameters.narrow(1, 0, dims).clone();
+  result.bias = minimum.parameters.select(1, dims).clone();
+  result.iterations = minimum.iterations;
+  result.converged = minimum.converged;
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/class_sums.h"
 
 namespace kelvin {
 namespace {
@@ -28,7 +29,9 @@ ClassSums::ClassSums(int64_t classes, int64_t dims) {
 
 void ClassSums::update(const torch::Tensor& rows, const torch::Tensor& labels) {
   check_rows("ClassSums", rows, labels, dims());
-  sums_ = sums_.index_add(0, labels, rows.to(torch::kFloat64));
+  // Never in place: copies share the tensors.
+  sums_ = sums_.clone();
+  add_class_sums(rows, labels, sums_);
   counts_ = counts_ + torch::bincount(labels, /*weights=*/{}, classes());
 }
 

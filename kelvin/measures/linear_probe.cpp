@@ -44,7 +44,7 @@ void read_solver(Settings& settings, ProbeOptions& options) {
     return;
   }
   const bool is_published = options.protocol == ProbeProtocol::published;
-  options.passes = is_published ? 30 : 3;
+  options.passes = is_published ? 30 : 2;
   options.batch = is_published ? 512 : 256;
   at_least("passes", options.passes, is_published ? 1 : 2);
   at_least("batch", options.batch, 1);

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "kelvin/math/independent_work.h"
+
 namespace kelvin {
 namespace {
 
@@ -36,10 +38,12 @@ void Minibatches::finish(const Consume& consume) {
 void Minibatches::hand_on(int64_t samples, const Consume& consume) {
   Minibatch batch{.features = {}, .labels = take(labels_, samples)};
   if (!held_out_.empty()) batch.held_out = take(held_out_, samples);
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    batch.features = take(rows_[i], samples);
-    consume(i, batch);
-  }
+  for_each_independent(static_cast<int64_t>(rows_.size()), [&](int64_t i) {
+    const auto layer = static_cast<size_t>(i);
+    auto own = batch;
+    own.features = take(rows_[layer], samples);
+    consume(layer, own);
+  });
   kept_ -= samples;
 }
 

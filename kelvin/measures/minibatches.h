@@ -13,7 +13,7 @@ namespace kelvin {
 // Cuts a stream of batches of all layers anew.
 class Minibatches {
  public:
-  // Of one layer: its place, and its minibatch.
+  // Of one layer: its place, and its minibatch.  Different layers are handed on at the same time.
   using Consume = std::function<void(size_t, const Minibatch&)>;
 
   // Of `samples` samples each but for the last, so that nothing depends on how the stream was cut.

@@ -45,9 +45,7 @@ torch::Tensor Attention::forward(const torch::Tensor& tokens, const torch::Tenso
   const auto added = dropout_(product);
   auto output = residual + added;
   if (taps) {
-    auto last = tap_of(name + ".proj", projection_, mixed, product, output);
-    last.before_add = added;
-    taps->record(std::move(last));
+    taps->record(residual_tap(tap_of(name + ".proj", projection_, mixed, product, output), added));
   }
   return output;
 }

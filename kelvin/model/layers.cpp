@@ -78,4 +78,9 @@ Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch:
           .output = output};
 }
 
+Tap residual_tap(Tap tap, const torch::Tensor& before_add) {
+  tap.before_add = before_add;
+  return tap;
+}
+
 }  // namespace kelvin

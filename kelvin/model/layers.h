@@ -33,4 +33,7 @@ Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch:
 Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,
            const torch::Tensor& product, const torch::Tensor& output);
 
+// The last layer of a residual branch: `before_add` is what the branch hands to the addition.
+Tap residual_tap(Tap tap, const torch::Tensor& before_add);
+
 }  // namespace kelvin

@@ -52,9 +52,7 @@ torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string&
   const auto residual = bn2_(second);
   auto output = torch::relu(residual + shortcut(input, taps));
   if (taps) {
-    auto last = tap_of(name + ".conv2", conv2_, hidden, second, output);
-    last.before_add = residual;
-    taps->record(std::move(last));
+    taps->record(residual_tap(tap_of(name + ".conv2", conv2_, hidden, second, output), residual));
   }
   return output;
 }
@@ -85,9 +83,7 @@ torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string&
   const auto residual = bn3_(third);
   auto output = torch::relu(residual + shortcut(input, taps));
   if (taps) {
-    auto last = tap_of(name + ".conv3", conv3_, spatial, third, output);
-    last.before_add = residual;
-    taps->record(std::move(last));
+    taps->record(residual_tap(tap_of(name + ".conv3", conv3_, spatial, third, output), residual));
   }
   return output;
 }

@@ -72,9 +72,7 @@ class TransformerBlock : public torch::nn::Module {
     const auto added = dropout_(second);
     auto output = tokens + added;
     if (taps) {
-      auto last = tap_of(name + ".fc2", narrow_, kept, second, output);
-      last.before_add = added;
-      taps->record(std::move(last));
+      taps->record(residual_tap(tap_of(name + ".fc2", narrow_, kept, second, output), added));
     }
     return output;
   }

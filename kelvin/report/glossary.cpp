@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kelvin/report/calibration_glossary.h"
 #include "kelvin/report/collapse_glossary.h"
 #include "kelvin/report/layer_glossary.h"
 
@@ -147,6 +148,7 @@ std::vector<Term> first_terms() {
 const std::vector<Term>& glossary() {
   static const auto terms = [] {
     auto all = first_terms();
+    all.insert(all.end(), calibration_glossary().begin(), calibration_glossary().end());
     all.insert(all.end(), layer_glossary().begin(), layer_glossary().end());
     all.insert(all.end(), collapse_glossary().begin(), collapse_glossary().end());
     return all;

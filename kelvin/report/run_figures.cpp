@@ -10,6 +10,7 @@
 
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
+#include "kelvin/report/detection_figures.h"
 #include "kelvin/report/figure_input.h"
 #include "kelvin/report/html.h"
 #include "kelvin/report/layer_figures.h"
@@ -360,42 +361,6 @@ void add_temperature_sweep(const FigureInput& in, std::vector<RunFigure>& figure
        .definition = ""});
 }
 
-void add_scores(const FigureInput& in, std::vector<RunFigure>& figures) {
-  std::set<std::pair<std::string, std::string>> places;  // detector, ood
-  for (const auto& run : in.runs) {
-    for (const auto& scores : run.scores) places.emplace(scores.detector, scores.ood);
-  }
-  for (const auto& [detector, ood] : places) {
-    for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
-      const auto& group = in.comparison.groups[g];
-      Population inside{.label = "in distribution", .colour = colour_of(in, g)};
-      Population outside{.label = ood, .colour = kNeutralColour};
-      for (const size_t i : group.runs) {
-        for (const auto& scores : in.runs[i].scores) {
-          if (scores.detector != detector || scores.ood != ood) continue;
-          inside.values.insert(inside.values.end(), scores.id_scores.begin(),
-                               scores.id_scores.end());
-          outside.values.insert(outside.values.end(), scores.ood_scores.begin(),
-                                scores.ood_scores.end());
-        }
-      }
-      if (inside.values.empty() && outside.values.empty()) continue;
-      add_figure(
-          figures,
-          {.name = "scores-" + slug(detector + " " + ood + " " + group.short_label),
-           .section = "Telling other data apart",
-           .figure = HistogramFigure{.title = "Scores of " + detector + " at " + group.short_label,
-                                     .x_label = "score (higher: more in distribution)",
-                                     .populations = {std::move(inside), std::move(outside)}},
-           .how_to_read = "The less the two populations overlap, the better the detector tells " +
-                          ood + " from the data of the training; samples of all seeds together.",
-           .definition = definition_of(in, [&](const Reading& reading) {
-             return reading.name == "auroc" && reading.detector == detector && reading.ood == ood;
-           })});
-    }
-  }
-}
-
 }  // namespace
 
 std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison) {
@@ -408,7 +373,7 @@ std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Compariso
   add_rank_over_gamma(in, figures);
   add_spectra(in, figures);
   add_layer_figures(in, figures);
-  add_scores(in, figures);
+  add_detection_figures(in, figures);
   return figures;
 }
 

@@ -44,7 +44,10 @@ std::string definition_id(const Definition& definition) {
 
 std::string identity_of(const Reading& reading) {
   auto fields = fields_of(reading);
-  fields.erase("value");
+  for (const char* key : {"value", "low", "high"}) fields.erase(key);
+  // A detector's definition also tells what it has found, which differs from fit to fit; there is
+  // one file of its scores.
+  if (!reading.detector.empty()) return fields.dump();
   return fields.dump() + definition_id(reading.definition);
 }
 

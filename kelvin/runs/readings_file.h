@@ -9,7 +9,8 @@ namespace kelvin {
 // Readings in a run folder: `readings.jsonl`, one per line with the id of its
 // definition, and `definitions.json`, each definition once.
 
-// Adds to what is there; a reading that says the same thing by the same definition is replaced.
+// Adds to what is there; a reading that says the same thing by the same definition is replaced, and
+// one of a detector by whatever definition.
 void merge_readings(const std::filesystem::path& folder, const Readings& readings);
 
 // Empty if the folder holds none.
@@ -18,8 +19,8 @@ Readings load_readings(const std::filesystem::path& folder);
 // Short, and the same for equal definitions on every machine.
 std::string definition_id(const Definition& definition);
 
-// All that tells one reading from another but its value: equal for readings of the same thing by
-// the same definition.
+// All that tells one reading from another but its value and interval: equal for readings of the
+// same thing by the same definition; of a detector by any.
 std::string identity_of(const Reading& reading);
 
 }  // namespace kelvin

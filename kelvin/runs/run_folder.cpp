@@ -1,11 +1,9 @@
 #include "kelvin/runs/run_folder.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <sstream>
 
 #include "kelvin/core/check.h"
@@ -21,50 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array kStatuses = {RunStatus::running, RunStatus::finished, RunStatus::stopped,
                                   RunStatus::failed};
-
-// A dataset may be called by a path, which cannot be the name of a file: slashes are written as in
-// addresses of the web.
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
-std::string file_name_of(const std::string& name) {
-  return replaced(replaced(name, "%", "%25"), "/", "%2F");
-}
-
-std::string name_of_file(const std::string& file_name) {
-  return replaced(replaced(file_name, "%2F", "/"), "%25", "%");
-}
-
-// Files are called DETECTOR@OOD.csv with the columns population, score.
-Scores load_scores(const fs::path& path) {
-  const auto name = name_of_file(path.stem().string());
-  const auto at = name.find('@');
-  Scores scores{.detector = name.substr(0, at),
-                .ood = at == std::string::npos ? "" : name.substr(at + 1),
-                .id_scores = {},
-                .ood_scores = {}};
-  std::istringstream lines(read_file(path));
-  std::string line;
-  std::getline(lines, line);
-  for (int64_t number = 2; std::getline(lines, line); ++number) {
-    const bool is_id = line.starts_with("id,");
-    double score = 0;
-    const char* end = line.data() + line.size();
-    bool is_score = is_id || line.starts_with("ood,");
-    if (is_score) {
-      const auto parsed = std::from_chars(line.data() + line.find(',') + 1, end, score);
-      is_score = parsed.ec == std::errc() && parsed.ptr == end;
-    }
-    check(is_score, path.string(), ": line ", number, ": must be population,score, got '", line,
-          "'");
-    (is_id ? scores.id_scores : scores.ood_scores).push_back(score);
-  }
-  return scores;
-}
 
 }  // namespace
 
@@ -154,12 +108,7 @@ void RunFolder::remove_readings() const {
 }
 
 void RunFolder::write_scores(const Scores& scores) const {
-  std::string text = "population,score\n";
-  for (const double score : scores.id_scores) text += fmt::format("id,{}\n", score);
-  for (const double score : scores.ood_scores) text += fmt::format("ood,{}\n", score);
-  fs::create_directories(path_ / "scores");
-  write_file_atomically(
-      path_ / "scores" / (file_name_of(scores.detector + "@" + scores.ood) + ".csv"), text);
+  kelvin::write_scores(path_ / "scores", scores);
 }
 
 void RunFolder::set_status(RunStatus status) const {
@@ -183,14 +132,7 @@ Run load_run(const fs::path& path) {
     check(run.metadata.is_object(), (path / "metadata.json").string(), ": not a JSON object");
   }
   run.status = load_status(path);
-  if (fs::is_directory(path / "scores")) {
-    for (const auto& file : fs::directory_iterator(path / "scores")) {
-      if (file.path().extension() == ".csv") run.scores.push_back(load_scores(file.path()));
-    }
-    std::sort(run.scores.begin(), run.scores.end(), [](const Scores& a, const Scores& b) {
-      return std::tie(a.detector, a.ood) < std::tie(b.detector, b.ood);
-    });
-  }
+  run.scores = load_scores(path / "scores");
   return run;
 }
 

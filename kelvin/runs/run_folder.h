@@ -7,20 +7,13 @@
 
 #include "kelvin/core/reading.h"
 #include "kelvin/runs/config.h"
+#include "kelvin/runs/scores_file.h"
 
 namespace kelvin {
 
 enum class RunStatus { running, finished, stopped, failed };
 
 std::string name_of(RunStatus status);
-
-// Detector scores of both populations; a higher score means in distribution.
-struct Scores {
-  std::string detector;
-  std::string ood;
-  std::vector<double> id_scores;
-  std::vector<double> ood_scores;
-};
 
 // Writes the folder of one run.  Whatever moment it is interrupted at, the folder stays readable.
 class RunFolder {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kelvin/core/npz_file.h"
+#include "kelvin/math/tensor_arrays.h"
 #include "kelvin/measures/measure.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
@@ -17,18 +18,6 @@
 
 namespace kelvin {
 namespace {
-
-Array array_of(const torch::Tensor& tensor) {
-  const auto plain = tensor.contiguous();
-  const auto type = plain.scalar_type();
-  return {.dtype = type == torch::kFloat32   ? "f4"
-                   : type == torch::kFloat64 ? "f8"
-                   : type == torch::kInt64   ? "i8"
-                   : type == torch::kInt32   ? "i4"
-                                             : "u1",
-          .shape = plain.sizes().vec(),
-          .bytes = {static_cast<const char*>(plain.data_ptr()), plain.nbytes()}};
-}
 
 double value_of(const Readings& readings, const std::string& name) {
   for (const auto& reading : readings) {
@@ -110,13 +99,6 @@ TEST_F(MeasureDump, UsesTheBiasAndTheWidthOfTheClassifier) {
   EXPECT_EQ(with_bias, (std::set<bool>{false, true}));
 }
 
-TEST_F(MeasureDump, TakesLabelsOfOtherWholeTypes) {
-  for (const auto type : {torch::kInt32, torch::kUInt8}) {
-    set("labels", torch::tensor({0, 1, 0}).to(type));
-    EXPECT_DOUBLE_EQ(value_of(measured({"accuracy"}), "accuracy"), 2.0 / 3);
-  }
-}
-
 TEST_F(MeasureDump, GivesTheSameForSinglePrecision) {
   const auto expected = value_of(measured(), "nll");
   set("logits", torch::tensor({{2.0F, 0.0F, 0.0F}, {0.0F, 4.0F, 0.0F}, {0.0F, 0.0F, 4.0F}}));
@@ -143,12 +125,11 @@ TEST_F(MeasureDump, TakesOutputsOfLayersAndFeaturesAsTheOnlyOneWithoutThem) {
   set("layer/a", noise({3, 2, 2, 2}, 1));
   set("layer/b", noise({3, 5}, 2));
   EXPECT_EQ(layers(), (std::set<std::string>{"a", "b"}));
-  set("layer/c", noise({4, 5}, 2));
-  EXPECT_EQ(rejected(), "'layer/c' must be [3, ...], got [4, 5]");
-  auto broken = noise({3, 5}, 2);
-  broken[1][1] = NAN;
-  set("layer/c", broken);
-  EXPECT_EQ(rejected(), "'layer/c' must be finite, has a NaN or an infinity");
+}
+
+TEST_F(MeasureDump, RejectsADumpThatIsNotOne) {
+  arrays_.erase("labels");
+  EXPECT_EQ(rejected(), "has no array 'labels'");
 }
 
 TEST_F(MeasureDump, WritesCurvesAndTakesSettingsOfMeasures) {
@@ -203,67 +184,6 @@ TEST_F(MeasureDump, ReadsWhatNumPyWrites) {
   const auto readings = measure_dump(path(), {}, {});
   EXPECT_DOUBLE_EQ(value_of(readings, "accuracy"), 2.0 / 3);
   EXPECT_DOUBLE_EQ(value_of(readings, "logits_norm_over_t"), 3);
-}
-
-TEST_F(MeasureDump, RejectsAMissingArray) {
-  arrays_.erase("labels");
-  EXPECT_EQ(rejected(), "has no array 'labels'");
-  arrays_.erase("logits");
-  set("labels", torch::tensor({0}));
-  EXPECT_EQ(rejected(), "has no array 'logits'");
-}
-
-TEST_F(MeasureDump, RejectsLogitsThatAreNoMatrix) {
-  set("logits", torch::zeros({3}));
-  EXPECT_EQ(rejected(), "'logits' must be floating with 2 dimensions, got [3]");
-  set("logits", torch::zeros({3, 3}, torch::kInt64));
-  EXPECT_EQ(rejected(), "'logits' must be floating with 2 dimensions, got [3, 3]");
-}
-
-TEST_F(MeasureDump, RejectsOneClassOrNoSamples) {
-  set("logits", torch::zeros({3, 1}));
-  EXPECT_EQ(rejected(), "'logits' must have at least one sample and two classes, got [3, 1]");
-  set("logits", torch::zeros({0, 3}));
-  EXPECT_EQ(rejected(), "'logits' must have at least one sample and two classes, got [0, 3]");
-}
-
-TEST_F(MeasureDump, RejectsNumbersThatAreNotFinite) {
-  set("logits", torch::full({3, 3}, std::nan("")));
-  EXPECT_EQ(rejected(), "'logits' must be finite, has a NaN or an infinity");
-  set("logits", torch::full({3, 3}, HUGE_VAL));
-  EXPECT_EQ(rejected(), "'logits' must be finite, has a NaN or an infinity");
-  set("logits", torch::eye(3));
-  set("features", torch::full({3, 2}, std::nan("")));
-  EXPECT_EQ(rejected(), "'features' must be finite, has a NaN or an infinity");
-}
-
-TEST_F(MeasureDump, RejectsLabelsThatDoNotFit) {
-  set("labels", torch::tensor({0, 1}));
-  EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [2]");
-  set("labels", torch::tensor({0.0, 1.0, 2.0}));
-  EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [3]");
-  set("labels", torch::tensor({0, 1, 3}));
-  EXPECT_EQ(rejected(), "'labels' must be in [0, 3)");
-  set("labels", torch::tensor({0, -1, 2}));
-  EXPECT_EQ(rejected(), "'labels' must be in [0, 3)");
-}
-
-TEST_F(MeasureDump, RejectsAClassifierThatDoesNotFit) {
-  set("features", torch::zeros({2, 5}));
-  EXPECT_EQ(rejected(), "'features' must have 3 rows, got [2, 5]");
-  set("features", torch::zeros({3, 5}));
-  set("weight", torch::zeros({4, 5}));
-  EXPECT_EQ(rejected(), "'weight' must have 3 rows, got [4, 5]");
-  set("weight", torch::zeros({3, 5}));
-  set("bias", torch::zeros({2}));
-  EXPECT_EQ(rejected(), "'bias' must have 3 entries, got [2]");
-}
-
-TEST_F(MeasureDump, RejectsATemperatureThatIsNoneOrSeveral) {
-  set("temperature", torch::tensor({1.0, 2.0}));
-  EXPECT_EQ(rejected(), "'temperature' must be a scalar, got [2]");
-  set("temperature", torch::tensor(-1.0));
-  EXPECT_EQ(rejected(), "temperature must be a finite number above 0, got -1");
 }
 
 TEST_F(MeasureDump, UnknownMeasureNamesTheNearest) {

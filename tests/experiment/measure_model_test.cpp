@@ -129,11 +129,14 @@ TEST_F(MeasureModel, CannotTellADatasetFromItself) {
 TEST_F(MeasureModel, SaysOfEachDetectionWhatItMeans) {
   const auto readings =
       measured({"measure.names=[]", "measure.detectors=[\"msp\"]"}, {twin()}).readings;
-  ASSERT_EQ(readings.size(), 5U);
+  ASSERT_EQ(readings.size(), 6U);
+  EXPECT_EQ(readings.back().name, "orthodev");
   for (const auto& reading : readings) {
     EXPECT_EQ(reading.ood, "twin");
-    EXPECT_EQ(reading.definition.at("id_samples"), 60);
     EXPECT_EQ(reading.definition.at("ood_samples"), 60);
+    if (reading.name == "orthodev") continue;
+    EXPECT_EQ(reading.definition.at("train_samples"), 50);
+    EXPECT_EQ(reading.definition.at("id_samples"), 60);
     const bool is_ood_positive = reading.name == "aupr_out" || reading.name == "fpr95_ood";
     EXPECT_EQ(reading.definition.at("positive"),
               is_ood_positive ? "out of distribution" : "in distribution")

@@ -30,8 +30,20 @@ TEST(AddClassSums, TakesRowsInAnyOrderInMemoryAndNone) {
   expect_close(sums[0], rows.to(torch::kFloat64).sum(1), 1e-12);
 }
 
+TEST(AddClassSums, KeepsAllDigitsOfDoubles) {
+  const auto rows = noise({9, 4}, 1);
+  auto sums = torch::zeros({1, 4}, torch::kFloat64);
+  add_class_sums(rows, torch::zeros({9}, torch::kInt64), sums);
+  expect_close(sums[0], rows.sum(0), 1e-14);
+}
+
 TEST(AddClassSums, RejectsWhatDoesNotFit) {
   auto sums = torch::zeros({2, 3}, torch::kFloat64);
+  auto view = torch::zeros({3, 2}, torch::kFloat64).t();
+  EXPECT_EQ(error_of([&] {
+              add_class_sums(torch::zeros({1, 3}), torch::zeros({1}, torch::kInt64), view);
+            }),
+            "add_class_sums: sums must be float64 and contiguous");
   EXPECT_EQ(error_of([&] {
               add_class_sums(torch::zeros({1, 3}), torch::full({1}, 2, torch::kInt64), sums);
             }),

@@ -150,7 +150,7 @@ TEST_P(EveryMeasure, LooksOnlyAtWhatItSaysItNeeds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Measures, EveryMeasure,
-                         testing::Values("accuracy", "alignment", "attention_rank",
+                         testing::Values("accuracy", "alignment", "attention_rank", "calibration",
                                          "class_statistics", "gradient_rank", "layer_similarity",
                                          "layer_spectrum", "linear_probe", "logits_norm",
                                          "loss_symmetry", "neural_collapse", "norm_growth",

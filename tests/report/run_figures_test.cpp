@@ -89,7 +89,7 @@ TEST(RunFigures, HaveUniqueNames) {
                 {.detector = "a b", .ood = "c", .id_scores = {1}, .ood_scores = {2}}};
   std::set<std::string> names;
   for (const auto& figure : figures_of({run})) EXPECT_TRUE(names.insert(figure.name).second);
-  EXPECT_EQ(names.size(), 2);
+  EXPECT_EQ(names.size(), 4);  // scores and ROC of each
 }
 
 TEST(RunFigures, ShowTheTradeOffOverThreeTemperatures) {

@@ -157,10 +157,33 @@ TEST(LoadReadings, NamesTheDefinitionsWhenTheyAreMissing) {
             (folder / "definitions.json") + ": cannot read: No such file or directory");
 }
 
+TEST(MergeReadings, ReplacesThoseOfADetectorWhateverItFound) {
+  const TemporaryFolder folder;
+  Reading reading{.name = "auroc",
+                  .value = 0.8,
+                  .detector = "vim",
+                  .ood = "svhn",
+                  .interval = Interval{.low = 0.7, .high = 0.9},
+                  .definition = {{"alpha", 1}}};
+  auto other = reading;
+  other.ood = "cifar100";
+  merge_readings(folder.path(), {reading, other});
+  reading.value = 0.9;
+  reading.interval = Interval{.low = 0.85, .high = 0.95};
+  reading.definition["alpha"] = 2;
+  merge_readings(folder.path(), {reading});
+  const auto loaded = load_readings(folder.path());
+  ASSERT_EQ(loaded.size(), 2U);
+  EXPECT_EQ(loaded[0].value, 0.9);
+  EXPECT_EQ(loaded[0].definition.at("alpha"), 2);
+  EXPECT_EQ(loaded[1].ood, "cifar100");
+}
+
 TEST(IdentityOf, DependsOnEverythingButTheValue) {
   const Reading reading{.name = "a", .value = 1, .split = "test", .definition = {{"gamma", 1}}};
   auto other = reading;
   other.value = 2;
+  other.interval = Interval{.low = 1, .high = 3};
   EXPECT_EQ(identity_of(reading), identity_of(other));
   other.split = "train";
   EXPECT_NE(identity_of(reading), identity_of(other));

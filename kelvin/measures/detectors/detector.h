@@ -14,16 +14,46 @@
 
 namespace kelvin {
 
+// What a detector looks at besides logits and labels.
+struct DetectorNeeds {
+  bool features = false;
+  bool weight = false;  // the classifier's, so that logits = features * weight^T + bias
+};
+
 // Tells samples of the training distribution from foreign ones.
 class Detector {
  public:
   virtual ~Detector() = default;
+
+  const std::string& name() const { return name_; }
+  const DetectorNeeds& needs() const { return needs_; }
+
   // Features, logits and labels of training samples in one record.
-  virtual void fit(const Record& id_train) = 0;
-  // [samples] in float64; higher means in distribution.
-  virtual torch::Tensor score(const Record& record) const = 0;
+  void fit(const Record& id_train);
+  // [samples] in float64; higher means in distribution.  An infinity is a score like any other; an
+  // Error if one is NaN.
+  torch::Tensor score(const Record& record) const;
+  // What the score means, with every option; of a fitted detector also what it has found.
   virtual Definition definition() const = 0;
+
+ protected:
+  explicit Detector(std::string name, DetectorNeeds needs = {})
+      : name_(std::move(name)),
+        needs_{.features = needs.features || needs.weight, .weight = needs.weight} {}
+
+ private:
+  // Both are given what the detector needs, in float64 (labels: int64), with as many rows in each.
+  // Training samples have at least one row, finite numbers, and labels within `classes`.
+  virtual void learn(const Record& /*id_train*/) {}
+  virtual torch::Tensor rate(const Record& record) const = 0;
+
+  std::string name_;
+  DetectorNeeds needs_;
+  bool is_fitted_ = false;
 };
+
+// What of the detector's needs the record does not have, in words; empty if nothing.
+std::string missing_for(const Detector& detector, const Record& record);
 
 struct DetectorEntry {
   std::string summary;

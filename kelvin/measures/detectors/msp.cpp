@@ -2,6 +2,7 @@
 
 #include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
+#include "kelvin/measures/detectors/probability_scores.h"
 
 namespace kelvin {
 namespace {
@@ -9,18 +10,9 @@ namespace {
 // Maximum softmax probability at the training temperature.
 class MaximumProbability : public Detector {
  public:
-  explicit MaximumProbability(const MeasureContext& context) : temperature_(context.temperature) {}
-
-  void fit(const Record&) override {}
-
-  // The logarithm ranks alike; as -log(1 + the others' odds) it does not round to 0 for
-  // confident samples, as log_softmax does from a margin of 37 T on.
-  torch::Tensor score(const Record& record) const override {
+  explicit MaximumProbability(const MeasureContext& context)
+      : Detector("msp"), temperature_(context.temperature) {
     check_temperature("msp", temperature_);
-    const auto logits = record.logits.to(torch::kFloat64);
-    const auto [largest, winner] = logits.max(1, /*keepdim=*/true);
-    const auto odds = ((logits - largest) / temperature_).exp().scatter(1, winner, 0);
-    return -odds.sum(1).log1p();
   }
 
   Definition definition() const override {
@@ -28,6 +20,11 @@ class MaximumProbability : public Detector {
   }
 
  private:
+  // The logarithm ranks alike, and it does not round to the same number for all confident samples.
+  torch::Tensor rate(const Record& record) const override {
+    return log_largest_probability(record.logits, temperature_);
+  }
+
   double temperature_;
 };
 

@@ -1,61 +1,145 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/parallel_gram.h"
+#include "kelvin/math/row_blocks.h"
 #include "kelvin/measures/detectors/detector.h"
 
 namespace kelvin {
 namespace {
 
-// How much of a standardised feature lies in the leading principal directions
-// of the training features: ||P h|| / ||h||.
+// A mean is known to so much of its size.
+constexpr double kRounding = 64 * std::numeric_limits<double>::epsilon();
+
+struct NecoOptions {
+  bool scaler = true;             // standardises every feature
+  bool raw_denominator = false;   // the length of the feature as it is, as published for DeiT, Swin
+  bool max_logit = false;         // times the largest logit, as published for ViT
+  int64_t dimensions = 0;         // 0: as many as classes
+  double explained_variance = 0;  // the fewest dimensions that reach it; 0: not asked for
+};
+
+NecoOptions read_options(Settings& settings) {
+  NecoOptions options;
+  settings.read("scaler", options.scaler);
+  settings.read("raw_denominator", options.raw_denominator);
+  settings.read("max_logit", options.max_logit);
+  settings.read("dimensions", options.dimensions);
+  settings.read("explained_variance", options.explained_variance);
+  check(options.dimensions >= 0, settings.full_name("dimensions"), ": must not be below 0, got ",
+        options.dimensions);
+  check(options.explained_variance >= 0 && options.explained_variance <= 1,
+        settings.full_name("explained_variance"), ": must be in (0, 1], or 0 for none, got ",
+        options.explained_variance);
+  check(options.dimensions == 0 || options.explained_variance == 0,
+        settings.full_name("explained_variance"), ": must be 0 if dimensions are given, got both");
+  return options;
+}
+
+// How much of a feature lies in the leading principal directions of the training features.
 class Neco : public Detector {
  public:
-  explicit Neco(Settings& settings) {
-    settings.read("dimensions", dimensions_);
-    check(dimensions_ >= 0, settings.full_name("dimensions"), ": must not be below 0, got ",
-          dimensions_);
-  }
-
-  void fit(const Record& id_train) override {
-    check(id_train.features.defined(), "neco: needs features, the records have none");
-    const auto features = id_train.features.to(torch::kFloat64);
-    check(features.size(0) >= 2, "neco: needs at least 2 training samples, got ", features.size(0));
-    mean_ = features.mean(0);
-    deviation_ = features.std(0, /*unbiased=*/false);
-    deviation_.masked_fill_(deviation_ == 0, 1);  // as scikit-learn's StandardScaler
-    const auto standardised = (features - mean_) / deviation_;
-    kept_ = std::min(dimensions_ > 0 ? dimensions_ : id_train.classes, features.size(1));
-    // Eigenvectors come in ascending order: the leading ones are the last columns.
-    const auto vectors = std::get<1>(torch::linalg_eigh(standardised.t().matmul(standardised)));
-    directions_ = vectors.narrow(1, features.size(1) - kept_, kept_);
-  }
-
-  torch::Tensor score(const Record& record) const override {
-    check(directions_.defined(), "neco: must be fitted before it scores");
-    check(record.features.defined(), "neco: needs features, the records have none");
-    const auto standardised = (record.features.to(torch::kFloat64) - mean_) / deviation_;
-    const auto norm = standardised.norm(2, 1);
-    // All directions kept: the ratio is 1 for everything, and rounding must not rank samples.
-    const auto ratio = kept_ == directions_.size(0)
-                           ? torch::ones_like(norm)
-                           : standardised.matmul(directions_).norm(2, 1) / norm;
-    // The mean itself has no direction: it gets the score of the most foreign sample.
-    return torch::where(norm > 0, ratio, torch::zeros_like(norm));
-  }
+  explicit Neco(Settings& settings)
+      : Detector("neco", {.features = true}), options_(read_options(settings)) {}
 
   Definition definition() const override {
-    return {{"score", "||P h|| / ||h||"},
-            {"features", "classifier input, standardised on training features"},
-            {"dimensions", kept_},
-            {"tells_nothing", directions_.defined() && kept_ == directions_.size(0)},
-            {"max_logit", false}};
+    Definition definition = {{"scaler", options_.scaler},
+                             {"raw_denominator", options_.raw_denominator},
+                             {"max_logit", options_.max_logit},
+                             {"score", score_in_words()}};
+    if (options_.explained_variance > 0) {
+      definition["explained_variance"] = options_.explained_variance;
+    }
+    if (!directions_.defined()) return definition;
+    definition["dimensions"] = directions_.size(1);
+    definition["rank"] = rank_;
+    definition["tells_nothing"] = tells_nothing();
+    return definition;
   }
 
  private:
-  int64_t dimensions_ = 0;  // 0: as many as classes
-  int64_t kept_ = 0;
+  void learn(const Record& id_train) override {
+    const auto& features = id_train.features;
+    check(features.size(0) >= 2, name(), ": needs at least 2 training samples, got ",
+          features.size(0));
+    mean_ = features.mean(0);
+    auto covariance = covariance_around(mean_, features);
+    const auto deviation = covariance.diagonal().sqrt();
+    // Constant features have no deviation: what there is comes from the rounding of their mean.
+    const auto varies = deviation > kRounding * mean_.abs();
+    deviation_ = torch::ones_like(mean_);
+    if (options_.scaler) deviation_ = torch::where(varies, deviation, deviation_);
+    covariance = covariance / deviation_.outer(deviation_);
+    covariance.masked_fill_(varies.unsqueeze(0).logical_and(varies.unsqueeze(1)).logical_not(), 0);
+    const auto [ascending, vectors] = torch::linalg_eigh(covariance);
+    const auto variances = ascending.flip(0).clamp_min(0);
+    rank_ = rank_of(variances);
+    // Beyond the rank directions are arbitrary, and so would be the scores of foreign samples.
+    const auto kept = std::min(wanted(variances, id_train.classes), rank_);
+    directions_ = vectors.flip(1).slice(1, 0, kept).contiguous();
+  }
+
+  torch::Tensor rate(const Record& record) const override {
+    const auto share = row_numbers(record.features.size(0), [&](int64_t begin, int64_t end) {
+      return share_of(record.features.slice(0, begin, end));
+    });
+    return options_.max_logit ? share * record.logits.amax(1) : share;
+  }
+
+  torch::Tensor share_of(const torch::Tensor& features) const {
+    const auto scaled = (features - mean_) / deviation_;
+    const auto length = (is_centred_below() ? scaled : features).norm(2, 1);
+    // All directions kept: the ratio is 1 for all numbers, and rounding must not rank samples.
+    const auto ratio = is_centred_below() && directions_.size(1) == features.size(1)
+                           ? 1 + 0 * length
+                           : scaled.matmul(directions_).norm(2, 1) / length;
+    // What has no direction gets the score of the most foreign sample.
+    return torch::where(length == 0, torch::zeros_like(length), ratio);
+  }
+
+  // Whether the denominator is the length of what is projected in the numerator.
+  bool is_centred_below() const { return options_.scaler && !options_.raw_denominator; }
+
+  bool tells_nothing() const {
+    if (options_.max_logit) return false;
+    return directions_.size(1) == 0 ||
+           (is_centred_below() && directions_.size(1) == directions_.size(0));
+  }
+
+  std::string score_in_words() const {
+    const std::string above = options_.scaler ? "||P (h - mean) / deviation||" : "||P (h - mean)||";
+    const std::string below = is_centred_below() ? "||(h - mean) / deviation||" : "||h||";
+    return above + " / " + below + (options_.max_logit ? " * max M" : "");
+  }
+
+  static torch::Tensor covariance_around(const torch::Tensor& mean, const torch::Tensor& features) {
+    const auto scatter = parallel_gram(
+        features.size(0), features.size(1),
+        [&](int64_t begin, int64_t end) { return features.slice(0, begin, end) - mean; });
+    return scatter / static_cast<double>(features.size(0));
+  }
+
+  static int64_t rank_of(const torch::Tensor& variances) {
+    const auto cutoff = static_cast<double>(variances.size(0)) *
+                        std::numeric_limits<double>::epsilon() * variances[0].item<double>();
+    return (variances > cutoff).sum().item<int64_t>();
+  }
+
+  int64_t wanted(const torch::Tensor& variances, int64_t classes) const {
+    if (options_.explained_variance == 0) {
+      return options_.dimensions > 0 ? options_.dimensions : classes;
+    }
+    const auto reached = variances.cumsum(0) / variances.sum();
+    // A sum of all variances may round to less than all of it.
+    const auto needed = options_.explained_variance * (1 - 1e-12);
+    return (reached < needed).sum().item<int64_t>() + 1;
+  }
+
+  NecoOptions options_;
+  int64_t rank_ = 0;
   torch::Tensor mean_;
   torch::Tensor deviation_;
   torch::Tensor directions_;  // [dims, kept]

@@ -1,0 +1,50 @@
+#include "kelvin/math/parallel_gram.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kelvin/core/check.h"
+#include "kelvin/math/independent_work.h"
+
+namespace kelvin {
+namespace {
+
+constexpr int64_t kBlock = 512;                // rows
+constexpr int64_t kPieces = 16;                // with a sum of its own each
+constexpr int64_t kMemory = int64_t{1} << 28;  // bytes of these sums
+constexpr int64_t kColumns = 128;
+
+// Adds to the lower half of `sum` only, but for what is computed along with it.
+void add_products(const torch::Tensor& rows, const torch::Tensor& sum) {
+  for (int64_t column = 0; column < rows.size(1); column += kColumns) {
+    const auto right = rows.slice(1, column, column + kColumns);
+    const auto below = rows.slice(1, column);
+    sum.slice(0, column).slice(1, column, column + kColumns).addmm_(below.t(), right);
+  }
+}
+
+}  // namespace
+
+torch::Tensor parallel_gram(int64_t count, int64_t dims,
+                            const std::function<torch::Tensor(int64_t, int64_t)>& rows) {
+  check(count >= 0 && dims > 0, "parallel_gram: count must not be below 0 and dims above, got ",
+        count, " and ", dims);
+  const auto bytes = dims * dims * static_cast<int64_t>(sizeof(double));
+  const auto blocks = (count + kBlock - 1) / kBlock;
+  const auto pieces = std::clamp<int64_t>(std::min(blocks, kMemory / bytes), 1, kPieces);
+  std::vector<torch::Tensor> sums(static_cast<size_t>(pieces));
+  for_each_independent(pieces, [&](int64_t piece) {
+    auto& sum = sums[static_cast<size_t>(piece)];
+    sum = torch::zeros({dims, dims}, torch::kFloat64);
+    for (int64_t block = piece; block < blocks; block += pieces) {
+      add_products(rows(block * kBlock, std::min((block + 1) * kBlock, count)), sum);
+    }
+  });
+  auto sum = sums[0];
+  for (int64_t piece = 1; piece < pieces; ++piece) sum.add_(sums[static_cast<size_t>(piece)]);
+  return sum.tril() + sum.tril(-1).t();
+}
+
+}  // namespace kelvin

@@ -1,0 +1,70 @@
+#include "kelvin/math/calibration.h"
+
+#include <torch/types.h>
+
+#include "kelvin/core/check.h"
+#include "kelvin/measures/calibration_readings.h"
+#include "kelvin/measures/measure.h"
+
+namespace kelvin {
+namespace {
+
+// Whether the network is right as often as its probabilities on the test split say.
+class Calibration : public Measure {
+ public:
+  explicit Calibration(const CalibrationOptions& options) : options_(options), sums_(options) {}
+
+  Needs needs() const override { return {}; }
+
+  void update(const Record& record) override {
+    if (record.is_ood() || record.split != Split::test || record.logits.size(0) == 0) return;
+    sums_.update(record.logits, record.labels);
+  }
+
+  void merge(const Measure& other) override {
+    sums_.merge(static_cast<const Calibration&>(other).sums_);
+  }
+
+  NamedTensors state() const override { return sums_.state(); }
+
+  Readings compute() const override {
+    check(sums_.samples() > 0, "calibration: no records of the test split were shown");
+    return calibration_readings(sums_.quality(), {{"matrix", "softmax(M / T)"},
+                                                  {"temperature", options_.temperature},
+                                                  {"samples", sums_.samples()},
+                                                  {"precision", "float32 forward, float64 sums"}});
+  }
+
+  NamedTensors curves() const override {
+    if (sums_.samples() == 0) return {};
+    return reliability_curves(sums_.quality().reliability, "reliability");
+  }
+
+  int64_t memory(const Record& example, int64_t samples) const override {
+    return CalibrationSums::bytes(example.logits.size(1), samples, options_.bins);
+  }
+
+ private:
+  CalibrationOptions options_;
+  CalibrationSums sums_;
+};
+
+std::unique_ptr<Measure> make(const MeasureContext& context, Settings& settings) {
+  CalibrationOptions options{.temperature = context.temperature};
+  settings.read("bins", options.bins);
+  check(options.bins >= 1 && options.bins <= 65536, settings.full_name("bins"),
+        ": must be from 1 to 65536, got ", options.bins);
+  return std::make_unique<Calibration>(options);
+}
+
+const bool registered = measures().add(
+    "calibration", {
+                       .summary = "how far probabilities are from the share of right answers: "
+                                  "NLL, Brier score, calibration errors, reliability diagram",
+                       .reference = "On calibration of modern neural networks, arXiv 1706.04599; "
+                                    "class-wise: arXiv 1910.12656",
+                       .make = make,
+                   });
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,89 @@
+#include "kelvin/report/detection_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+
+namespace kelvin {
+namespace {
+
+struct Shown {
+  const char* name;
+  const char* header;
+};
+
+constexpr std::array kShown = {
+    Shown{"auroc", "AUROC"},
+    Shown{"aupr_in", "AUPR (ID positive)"},
+    Shown{"aupr_out", "AUPR (OOD positive)"},
+    Shown{"fpr95_id", "FPR95 (ID positive)"},
+    Shown{"fpr95_ood", "FPR95 (OOD positive)"},
+};
+
+using ByName = std::map<std::string, const Reading*>;
+
+struct Row {
+  std::string detector;
+  ByName readings;
+
+  double auroc() const {
+    const auto found = readings.find("auroc");
+    return found == readings.end() ? -1 : found->second->value;
+  }
+};
+
+std::string percent(double share) { return fmt::format("{:.2f}", 100 * share); }
+
+std::string cell(const ByName& readings, const char* name) {
+  const auto found = readings.find(name);
+  if (found == readings.end()) return "";
+  const auto& reading = *found->second;
+  if (!reading.interval) return percent(reading.value);
+  return fmt::format("{} ({} to {})", percent(reading.value), percent(reading.interval->low),
+                     percent(reading.interval->high));
+}
+
+Table table_of(const std::string& ood, const std::vector<Row>& rows) {
+  Table table{.title = "Against " + ood + ", in %", .columns = {{"detector"}}};
+  for (const auto& shown : kShown) table.columns.push_back({shown.header, Alignment::right});
+  for (const auto& row : rows) {
+    std::vector<std::string> cells = {row.detector};
+    for (const auto& shown : kShown) cells.push_back(cell(row.readings, shown.name));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace
+
+DetectionTables detection_tables(const Readings& readings) {
+  DetectionTables result;
+  std::vector<std::string> places;               // in the order of the readings
+  std::map<std::string, std::vector<Row>> rows;  // by foreign dataset
+  for (const auto& reading : readings) {
+    if (reading.detector.empty()) {
+      result.rest.push_back(reading);
+      continue;
+    }
+    if (!rows.contains(reading.ood)) places.push_back(reading.ood);
+    auto& of_ood = rows[reading.ood];
+    auto row = std::find_if(of_ood.begin(), of_ood.end(),
+                            [&](const Row& each) { return each.detector == reading.detector; });
+    if (row == of_ood.end()) {
+      row = of_ood.insert(of_ood.end(), {.detector = reading.detector, .readings = {}});
+    }
+    row->readings.emplace(reading.name, &reading);
+  }
+  for (const auto& ood : places) {
+    auto& of_ood = rows.at(ood);
+    std::stable_sort(of_ood.begin(), of_ood.end(),
+                     [](const Row& a, const Row& b) { return a.auroc() > b.auroc(); });
+    result.tables.push_back(table_of(ood, of_ood));
+  }
+  return result;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "kelvin/core/reading.h"
+#include "kelvin/report/table.h"
+
+namespace kelvin {
+
+// Readings of detectors for people: one table per foreign dataset or group of them, one row per
+// detector, the best AUROC first.  Which class FPR95 and AUPR call positive stands in the header.
+struct DetectionTables {
+  std::vector<Table> tables;
+  Readings rest;  // what is not of a detector
+};
+
+DetectionTables detection_tables(const Readings& readings);
+
+}  // namespace kelvin

@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/support/command.h"
+#include "tests/support/python.h"
+
+namespace kelvin {
+namespace {
+
+std::vector<std::string> tiny_training(const std::string& output) {
+  return {
+      "train",         "--model",        "mlp",      "--dataset", "glyphs10",   "--train-samples",
+      "128",           "--test-samples", "64",       "--epochs",  "2",          "-q",
+      "model.width=8", "model.depth=2",  "--output", output,      "--measures", "accuracy"};
+}
+
+void write_dumps(const TemporaryFolder& folder) {
+  python_output(
+      "import sys, numpy as np\n"
+      "r = np.random.default_rng(0)\n"
+      "w, b, m = r.normal(size=(4, 6)), r.normal(size=4), 3 * r.normal(size=(4, 6))\n"
+      "for i, (name, n, far) in enumerate([('a', 80, 0), ('b', 40, 0), ('c', 30, 4)]):\n"
+      "    y = np.arange(n) % 4\n"
+      "    f = np.abs(r.normal(size=(n, 6)) + m[y] + far * r.normal(size=6))\n"
+      "    np.savez(f'{sys.argv[1]}/{name}.npz', features=f, logits=f @ w.T + b, labels=y,\n"
+      "             weight=w, bias=b)\n",
+      {folder.path()});
+}
+
+TEST(OodVerb, RunsAllDetectorsOnARunAndKeepsTheScores) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  ASSERT_EQ(run_tool(tiny_training(run)).exit_code, 0);
+  const auto result = run_tool({"ood", run, "--ood", "textures10", "-q", "-o", "json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::map<std::string, std::set<std::string>> detectors;  // by name of the reading
+  const auto printed = nlohmann::json::parse(result.out);
+  for (const auto& reading : printed.at("readings")) {
+    EXPECT_EQ(reading.at("ood"), "textures10");
+    detectors[reading.at("name")].insert(reading.value("detector", ""));
+  }
+  const auto list = nlohmann::json::parse(run_tool({"list", "detectors", "-o", "json"}).out);
+  EXPECT_GE(list.size(), 20U);
+  for (const char* name : {"auroc", "aupr_in", "aupr_out", "fpr95_id", "fpr95_ood"}) {
+    EXPECT_EQ(detectors[name].size(), list.size()) << name;
+  }
+  EXPECT_EQ(detectors["orthodev"], std::set<std::string>{""});
+  for (const char* file : {"neco@textures10.csv", "knn@textures10.csv"}) {
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(run) / "scores" / file)) << file;
+  }
+}
+
+TEST(OodVerb, PrintsATableWithTheConventionInEveryHeader) {
+  const TemporaryFolder folder;
+  write_dumps(folder);
+  const auto result = run_tool({"ood", "--id-train", folder / "a.npz", "--id-test",
+                                folder / "b.npz", "--ood", "odd=" + std::string(folder / "c.npz"),
+                                "--detectors", "msp,neco", "--output", folder / "scores", "-q"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"Against odd, in %", "FPR95 (ID positive)", "FPR95 (OOD positive)",
+                           "AUPR (ID positive)", "neco", "msp", "orthodev"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "scores/msp@odd.csv"));
+}
+
+TEST(OodVerb, RefusesInOneLine) {
+  const TemporaryFolder folder;
+  write_dumps(folder);
+  const std::string a = folder / "a.npz";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refusals = {
+      {{}, "needs a run or a file of weights, or dumps as --id-train and --id-test"},
+      {{folder / "none"}, std::string(folder / "none") + ": no such run or file"},
+      {{a, "--ood", "svhn"}, a + ": is one dump; give three"},
+      {{"--id-train", a}, "--id-train and --id-test: both are needed"},
+      {{"--id-train", a, "--id-test", a}, "--ood: needs dumps of foreign samples, as NAME=x.npz"},
+      {{"--id-train", a, "--id-test", a, "--ood", "svhn"},
+       "--ood: must be NAME=x.npz beside dumps, got 'svhn'"},
+      {{"--id-train", a, "--id-test", a, "--ood", "svhn=/no.npz"}, "/no.npz: no such file"},
+      {{"--id-train", a, "--id-test", a, "--ood", "x=" + a, "--detectors", "nevo"},
+       "no detector named 'nevo'; did you mean 'neco'?"},
+      {{"--id-train", a, "--id-test", a, "--ood", "x=" + a, "--dataset", "cifar10"}, "data.name"},
+  };
+  for (const auto& [words, message] : refusals) {
+    std::vector<std::string> command = {"ood", "-q"};
+    command.insert(command.end(), words.begin(), words.end());
+    const auto result = run_tool(command);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_TRUE(result.err.starts_with("kelvin ood: " + message)) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,55 @@
+#include "kelvin/report/detection_table.h"
+
+#include <gtest/gtest.h>
+
+namespace kelvin {
+namespace {
+
+Reading reading_of(const std::string& name, double value, const std::string& detector,
+                   const std::string& ood) {
+  return {.name = name, .value = value, .split = "test", .detector = detector, .ood = ood};
+}
+
+TEST(DetectionTables, HaveARowPerDetectorTheBestFirst) {
+  auto with_interval = reading_of("auroc", 0.9, "neco", "svhn");
+  with_interval.interval = Interval{.low = 0.89, .high = 0.911};
+  const auto found = detection_tables({reading_of("auroc", 0.8, "msp", "svhn"),
+                                       reading_of("fpr95_id", 0.5, "msp", "svhn"), with_interval,
+                                       reading_of("fpr95_ood", 0.25, "neco", "svhn")});
+  ASSERT_EQ(found.tables.size(), 1U);
+  const auto& table = found.tables[0];
+  EXPECT_EQ(table.title, "Against svhn, in %");
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0],
+            (std::vector<std::string>{"neco", "90.00 (89.00 to 91.10)", "", "", "", "25.00"}));
+  EXPECT_EQ(table.rows[1], (std::vector<std::string>{"msp", "80.00", "", "", "50.00", ""}));
+}
+
+TEST(DetectionTables, NameTheConventionInEveryHeader) {
+  const auto found = detection_tables({reading_of("auroc", 0.8, "msp", "svhn")});
+  std::vector<std::string> headers;
+  for (const auto& column : found.tables.at(0).columns) headers.push_back(column.name);
+  EXPECT_EQ(headers, (std::vector<std::string>{"detector", "AUROC", "AUPR (ID positive)",
+                                               "AUPR (OOD positive)", "FPR95 (ID positive)",
+                                               "FPR95 (OOD positive)"}));
+}
+
+TEST(DetectionTables, AreOnePerForeignDatasetAndLeaveTheRest) {
+  const auto found = detection_tables({reading_of("auroc", 0.8, "msp", "svhn"),
+                                       {.name = "orthodev", .value = 0.3, .ood = "svhn"},
+                                       reading_of("auroc", 0.7, "msp", "cifar100"),
+                                       reading_of("auroc", 0.75, "msp", "near")});
+  ASSERT_EQ(found.tables.size(), 3U);
+  EXPECT_EQ(found.tables[0].title, "Against svhn, in %");
+  EXPECT_EQ(found.tables[1].title, "Against cifar100, in %");
+  EXPECT_EQ(found.tables[2].title, "Against near, in %");
+  ASSERT_EQ(found.rest.size(), 1U);
+  EXPECT_EQ(found.rest[0].name, "orthodev");
+}
+
+TEST(DetectionTables, OfNoDetectorsAreNone) {
+  EXPECT_TRUE(detection_tables({{.name = "accuracy", .value = 1}}).tables.empty());
+}
+
+}  // namespace
+}  // namespace kelvin
