@@ -61,6 +61,8 @@ constexpr std::array kFlags = {
     ConfigFlag{"--model-ema-decay", "train.ema", Kind::number,
                "use a moving average of the weights that forgets at this pace; 0 is none"},
     ConfigFlag{"--precision", "train.precision", Kind::text, "of products: fp32 or bf16"},
+    ConfigFlag{"--plain", "train.plain", Kind::yes,
+               "train with LibTorch's own operations, without kelvin's faster ones"},
     ConfigFlag{"--device", "device", Kind::text, "cpu, cuda or cuda:N"},
     ConfigFlag{"--checkpoint-steps", "train.checkpoint_steps", Kind::whole_number,
                "save the state of training so often, not only after each epoch"},

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batch_stream.h"
+#include "kelvin/math/plain_path.h"
 #include "kelvin/math/softmax.h"
 #include "kelvin/model/weights.h"
 
@@ -158,7 +160,7 @@ class Training {
       order.erase(order.begin(), order.begin() + done);
       BatchStream stream(batches, dataset_.train, std::move(order), options_.batch_size,
                          state_.epoch);
-      while (auto batch = stream.next()) {
+      while (auto batch = next_of(stream)) {
         step(*batch);
         for (auto* observer : observers_) observer->after_step(state_);
         if (should_stop()) return stopped();
@@ -185,6 +187,20 @@ class Training {
     return torch::tensor(state_.temperature, torch::kFloat64);
   }
 
+  // Seconds since it was asked last.
+  double lap() {
+    if (!options_.seconds) return 0;
+    const double now = options_.seconds();
+    return now - std::exchange(lap_start_, now);
+  }
+
+  std::optional<Batch> next_of(BatchStream& stream) {
+    lap();
+    auto batch = stream.next();
+    state_.seconds.data = lap();
+    return batch;
+  }
+
   torch::Tensor logits_of(const Batch& batch) const {
     const PrecisionScope precision(options_.precision, device_.type());
     const auto type = model_.parameters().front().scalar_type();
@@ -193,6 +209,8 @@ class Training {
   }
 
   void step(const Batch& batch) {
+    const PlainScope path(options_.is_plain);
+    lap();
     state_.temperature = temperature_of_step(state_.step);
     state_.rate = rate_of_step(state_.step);
     optimizer_->zero_gradients();
@@ -202,9 +220,12 @@ class Training {
     check(std::isfinite(loss), "train: the loss became ", loss, " at step ", state_.step,
           " (T = ", state_.temperature, ", lr = ", state_.rate,
           "); try a smaller lr or a longer warm-up");
+    state_.seconds.forward = lap();
     values.loss.backward();
+    state_.seconds.backward = lap();
     optimizer_->step(state_.rate);
     if (average_) average_->update();
+    state_.seconds.optimizer = lap();
     ++state_.step;
     ++epoch_steps_;
     count(values, labels, loss);
@@ -273,6 +294,7 @@ class Training {
   TrainState state_;
   int64_t epoch_steps_ = 0;
   EpochSums sums_;
+  double lap_start_ = 0;
 };
 
 }  // namespace

@@ -37,8 +37,18 @@ struct TrainOptions {
   OptimizerOptions optimizer = {};
   double average_decay = 0;  // of a moving average of the weights; 0: none
   Precision precision = Precision::fp32;
+  bool is_plain = false;  // with LibTorch's own operations, see plain_path.h
   Augmentation augmentation = Augmentation::none;
-  uint64_t seed = 0;  // of the order of the samples and of their augmentation
+  uint64_t seed = 0;                     // of the order of the samples and of their augmentation
+  std::function<double()> seconds = {};  // a clock, if the parts of a step are to be timed
+};
+
+// Seconds of the last step, if there is a clock.
+struct StepSeconds {
+  double data = 0;  // waited for a batch
+  double forward = 0;
+  double backward = 0;
+  double optimizer = 0;
 };
 
 // Sums over the samples of the epoch under way.
@@ -76,6 +86,7 @@ struct TrainState {
   double entropy = 0;      // of the outputs, likewise
   double accuracy = 0;     // likewise
   int64_t images = 0;      // trained on so far
+  StepSeconds seconds = {};
   WeightAverage* average = nullptr;
   std::function<TrainSnapshot()> snapshot = {};
 };

@@ -29,7 +29,8 @@ TEST(TrainSettings, TakeEverythingFromTheConfig) {
                              {"beta2", 0.9},           {"epsilon", 1e-6},
                              {"weight_decay", 0.05},   {"decay_vectors", false},
                              {"head_lr_scale", 0.1},   {"clip_norm", 1},
-                             {"ema", 0.999},           {"precision", "bf16"}});
+                             {"ema", 0.999},           {"precision", "bf16"},
+                             {"plain", true}});
   EXPECT_EQ(options.temperature.first, 100);
   EXPECT_EQ(options.temperature.schedule, TemperatureSchedule::cosine);
   EXPECT_EQ(options.temperature.last, 0.5);
@@ -47,6 +48,7 @@ TEST(TrainSettings, TakeEverythingFromTheConfig) {
   EXPECT_EQ(options.optimizer.clip_norm, 1);
   EXPECT_EQ(options.average_decay, 0.999);
   EXPECT_EQ(options.precision, Precision::bf16);
+  EXPECT_TRUE(options.is_plain);
   EXPECT_EQ(options.seed, 5U);
 }
 

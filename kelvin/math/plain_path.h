@@ -1,0 +1,21 @@
+#pragma once
+
+namespace kelvin {
+
+// Whether this thread is to compute with LibTorch's own operations, one by one, where kelvin has
+// kernels that do several of them in one pass.  Both give the same numbers but for rounding.
+bool is_plain();
+
+// While it lives, this thread takes the plain path, or does not.
+class PlainScope {
+ public:
+  explicit PlainScope(bool plain);
+  ~PlainScope();
+  PlainScope(const PlainScope&) = delete;
+  PlainScope& operator=(const PlainScope&) = delete;
+
+ private:
+  bool was_plain_;
+};
+
+}  // namespace kelvin
