@@ -1,8 +1,14 @@
 #include "kelvin/model/layers.h"
 
+#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
+#include <array>
+
 #include "kelvin/core/check.h"
+#include "kelvin/math/batch_norm_relu.h"
+#include "kelvin/math/convolution_3x3.h"
+#include "kelvin/math/plain_path.h"
 #include "kelvin/model/precision.h"
 
 namespace kelvin {
@@ -11,6 +17,29 @@ namespace {
 // Everything here pads by a number, the same on all sides; other paddings would throw.
 const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
   return c10::get<torch::ExpandingArray<2>>(layer->options.padding());
+}
+
+// Kernels of our own are for training: what is measured comes from LibTorch's.
+bool takes_fast_path() {
+  return !is_plain() && torch::GradMode::is_enabled() && !at::autocast::is_cpu_enabled();
+}
+
+bool is_plain_3x3(const torch::nn::Conv2dOptions& options,
+                  const torch::ExpandingArray<2>& padding) {
+  constexpr int64_t kOne = 1;
+  return *options.stride() == std::array{kOne, kOne} && *padding == std::array{kOne, kOne} &&
+         *options.dilation() == std::array{kOne, kOne} && options.groups() == 1;
+}
+
+torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& input,
+                        const torch::Tensor& weight, const torch::Tensor& bias) {
+  const auto& options = layer->options;
+  if (takes_fast_path() && is_plain_3x3(options, padding_of(layer)) &&
+      suits_convolution_3x3(input, weight)) {
+    return convolution_3x3(input, weight, bias);
+  }
+  return torch::conv2d(input, weight, bias, options.stride(), padding_of(layer), options.dilation(),
+                       options.groups());
 }
 
 }  // namespace
@@ -39,11 +68,9 @@ void check_dropout(const Settings& settings, double dropout) {
 }
 
 torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& input) {
-  if (!rounds_products()) return layer.ptr()->forward(input);
-  return in_precision(torch::conv2d(in_precision(input), in_precision(layer->weight),
-                                    in_precision(layer->bias), layer->options.stride(),
-                                    padding_of(layer), layer->options.dilation(),
-                                    layer->options.groups()));
+  if (!rounds_products()) return convolved(layer, input, layer->weight, layer->bias);
+  return in_precision(convolved(layer, in_precision(input), in_precision(layer->weight),
+                                in_precision(layer->bias)));
 }
 
 torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input) {
@@ -54,6 +81,23 @@ torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& in
 
 torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right) {
   return in_precision(torch::matmul(in_precision(left), in_precision(right)));
+}
+
+torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,
+                          const torch::Tensor& added) {
+  const BatchNorm fused{.weight = norm->weight,
+                        .bias = norm->bias,
+                        .running_mean = norm->running_mean,
+                        .running_variance = norm->running_var,
+                        .momentum = norm->options.momentum().value_or(0),
+                        .epsilon = norm->options.eps()};
+  if (takes_fast_path() && norm->is_training() && norm->options.momentum().has_value() &&
+      suits_batch_norm_relu(product, fused)) {
+    norm->num_batches_tracked.add_(1);
+    return batch_norm_relu(product, fused, added);
+  }
+  const auto normed = norm(product);
+  return torch::relu(added.defined() ? normed + added : normed);
 }
 
 Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,

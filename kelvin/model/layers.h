@@ -1,5 +1,6 @@
 #pragma once
 
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
@@ -26,6 +27,11 @@ void check_dropout(const Settings& settings, double dropout);
 torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& input);
 torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input);
 torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right);
+
+// relu(norm(product) + added), in few passes where training may take them; `added` may be
+// undefined.
+torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,
+                          const torch::Tensor& added = {});
 
 // What a layer did: `product` is what it made of `input`, `output` what became of that.
 Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,

@@ -46,14 +46,13 @@ BasicBlock::BasicBlock(const BlockShape& shape)
 
 torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
   const auto first = product_of(conv1_, input);
-  const auto hidden = torch::relu(bn1_(first));
+  const auto hidden = normed_relu(bn1_, first);
   if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
   const auto second = product_of(conv2_, hidden);
+  if (taps == nullptr) return normed_relu(bn2_, second, shortcut(input, taps));
   const auto residual = bn2_(second);
   auto output = torch::relu(residual + shortcut(input, taps));
-  if (taps) {
-    taps->record(residual_tap(tap_of(name + ".conv2", conv2_, hidden, second, output), residual));
-  }
+  taps->record(residual_tap(tap_of(name + ".conv2", conv2_, hidden, second, output), residual));
   return output;
 }
 
@@ -74,17 +73,16 @@ Bottleneck::Bottleneck(const BlockShape& shape)
 
 torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
   const auto first = product_of(conv1_, input);
-  const auto narrow = torch::relu(bn1_(first));
+  const auto narrow = normed_relu(bn1_, first);
   if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, narrow));
   const auto second = product_of(conv2_, narrow);
-  const auto spatial = torch::relu(bn2_(second));
+  const auto spatial = normed_relu(bn2_, second);
   if (taps) taps->record(tap_of(name + ".conv2", conv2_, narrow, second, spatial));
   const auto third = product_of(conv3_, spatial);
+  if (taps == nullptr) return normed_relu(bn3_, third, shortcut(input, taps));
   const auto residual = bn3_(third);
   auto output = torch::relu(residual + shortcut(input, taps));
-  if (taps) {
-    taps->record(residual_tap(tap_of(name + ".conv3", conv3_, spatial, third, output), residual));
-  }
+  taps->record(residual_tap(tap_of(name + ".conv3", conv3_, spatial, third, output), residual));
   return output;
 }
 

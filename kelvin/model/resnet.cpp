@@ -60,7 +60,7 @@ class ResNet : public Model {
 
   torch::Tensor forward(const torch::Tensor& images, Taps* taps) override {
     const auto product = product_of(conv1_, images);
-    auto activations = torch::relu(bn1_(product));
+    auto activations = normed_relu(bn1_, product);
     if (taps) taps->record(tap_of("conv1", conv1_, images, product, activations));
     if (has_large_stem_) activations = torch::max_pool2d(activations, 3, 2, 1);
     for (auto& [name, block] : blocks_) activations = block->forward(activations, name, taps);

@@ -57,7 +57,7 @@ class Vgg : public Model {
     for (auto& layer : layers_) {
       const auto input = activations;
       const auto product = product_of(layer.convolution, input);
-      activations = torch::relu(layer.norm.is_empty() ? product : layer.norm(product));
+      activations = layer.norm.is_empty() ? torch::relu(product) : normed_relu(layer.norm, product);
       if (taps) taps->record(tap_of(layer.name, layer.convolution, input, product, activations));
       if (layer.is_last_of_stage) activations = torch::max_pool2d(activations, 2, 2);
     }

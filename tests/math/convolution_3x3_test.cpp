@@ -1,0 +1,160 @@
+#include "kelvin/math/convolution_3x3.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "kelvin/math/winograd_kernels.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+struct Case {
+  int64_t images = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+};
+
+// What a convolution and its three gradients come to.
+struct Results {
+  torch::Tensor output;
+  torch::Tensor input_gradient;
+  torch::Tensor weight_gradient;
+  torch::Tensor bias_gradient;
+};
+
+template <class Convolution>
+Results results_of(const Convolution& convolution, const torch::Tensor& input,
+                   const torch::Tensor& weight, const torch::Tensor& bias,
+                   const torch::Tensor& seen) {
+  const auto x = input.detach().clone().set_requires_grad(true);
+  const auto w = weight.detach().clone().set_requires_grad(true);
+  const auto b = bias.detach().clone().set_requires_grad(true);
+  const auto output = convolution(x, w, b);
+  output.backward(seen.to(output.scalar_type()));
+  return {output.detach(), x.grad(), w.grad(), b.grad()};
+}
+
+Results winograd(const torch::Tensor& x, const torch::Tensor& w, const torch::Tensor& b,
+                 const torch::Tensor& seen) {
+  return results_of([](const auto& input, const auto& weight,
+                       const auto& bias) { return convolution_3x3(input, weight, bias); },
+                    x, w, b, seen);
+}
+
+Results in_double(const torch::Tensor& x, const torch::Tensor& w, const torch::Tensor& b,
+                  const torch::Tensor& seen) {
+  return results_of([](const auto& input, const auto& weight,
+                       const auto& bias) { return torch::conv2d(input, weight, bias, 1, 1); },
+                    x.to(torch::kFloat64), w.to(torch::kFloat64), b.to(torch::kFloat64), seen);
+}
+
+// The largest difference, in units of the largest value.
+double difference(const torch::Tensor& ours, const torch::Tensor& expected) {
+  return ((ours.to(torch::kFloat64) - expected).abs().max() / expected.abs().max()).item<double>();
+}
+
+class Convolution3x3 : public testing::TestWithParam<Case> {};
+
+TEST_P(Convolution3x3, IsLibTorchsInDoublePrecision) {
+  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  const auto [images, height, width, inputs, outputs] = GetParam();
+  torch::manual_seed(0);
+  const auto x = torch::randn({images, inputs, height, width});
+  const auto w = torch::randn({outputs, inputs, 3, 3});
+  const auto b = torch::randn({outputs});
+  const auto seen = torch::randn({images, outputs, height, width});
+  const auto expected = in_double(x, w, b, seen);
+  for (const auto format : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+    for (const int threads : {1, 2, 3}) {
+      const auto before = at::get_num_threads();
+      at::set_num_threads(threads);
+      const auto ours =
+          winograd(x.contiguous(format), w.contiguous(format), b, seen.contiguous(format));
+      at::set_num_threads(before);
+      constexpr double kTolerance = 2e-5;
+      EXPECT_LT(difference(ours.output, expected.output), kTolerance);
+      EXPECT_LT(difference(ours.input_gradient, expected.input_gradient), kTolerance);
+      EXPECT_LT(difference(ours.weight_gradient, expected.weight_gradient), kTolerance);
+      EXPECT_LT(difference(ours.bias_gradient, expected.bias_gradient), kTolerance);
+    }
+  }
+}
+
+// Maps that tiles of 4x4 cover exactly and not, one image and one tile, more tiles than one block
+// takes, weights dealt by outputs and by images.
+INSTANTIATE_TEST_SUITE_P(Shapes, Convolution3x3,
+                         testing::Values(Case{2, 8, 8, 16, 32}, Case{3, 7, 9, 32, 16},
+                                         Case{1, 4, 4, 16, 16}, Case{5, 32, 32, 16, 16},
+                                         Case{2, 5, 4, 48, 80}, Case{3, 8, 8, 64, 256},
+                                         Case{4, 4, 4, 256, 512}));
+
+TEST(Convolution3x3, IsExactOnSmallWholeNumbers) {
+  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  // A weight that hands on the pixel to the right: whatever the tiles are, maps must be shifted.
+  const auto x = torch::arange(2 * 16 * 9 * 6, torch::kFloat32).reshape({2, 16, 9, 6}).remainder(7);
+  auto w = torch::zeros({16, 16, 3, 3});
+  for (int64_t channel = 0; channel < 16; ++channel) w[channel][channel][1][2] = 1;
+  const auto output = convolution_3x3(x, w);
+  const auto shifted = torch::constant_pad_nd(x.slice(3, 1), {0, 1});
+  EXPECT_LT((output - shifted).abs().max().item<double>(), 1e-5);
+}
+
+TEST(Convolution3x3, IsTheSameEveryTime) {
+  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  torch::manual_seed(1);
+  const auto x = torch::randn({8, 16, 16, 16});
+  const auto w = torch::randn({16, 16, 3, 3});
+  const auto b = torch::randn({16});
+  const auto seen = torch::randn({8, 16, 16, 16});
+  const auto first = winograd(x, w, b, seen);
+  const auto again = winograd(x, w, b, seen);
+  EXPECT_TRUE(first.output.equal(again.output));
+  EXPECT_TRUE(first.input_gradient.equal(again.input_gradient));
+  EXPECT_TRUE(first.weight_gradient.equal(again.weight_gradient));
+}
+
+TEST(Convolution3x3, ComputesOnlyTheGradientsThatAreWanted) {
+  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  const auto x = torch::randn({2, 16, 8, 8});
+  const auto w = torch::randn({16, 16, 3, 3}).set_requires_grad(true);
+  convolution_3x3(x, w).sum().backward();
+  EXPECT_TRUE(w.grad().defined());
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_FALSE(convolution_3x3(x, w.detach()).requires_grad());
+}
+
+TEST(Convolution3x3, HandsOnWhatIsNotFinite) {
+  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  auto x = torch::zeros({1, 16, 8, 8});
+  x[0][3][2][2] = NAN;
+  EXPECT_TRUE(convolution_3x3(x, torch::ones({16, 16, 3, 3})).isnan().any().item<bool>());
+}
+
+TEST(Convolution3x3, SaysWhatItCannotDo) {
+  const auto suits = [](const torch::Tensor& x, const torch::Tensor& w) {
+    return suits_convolution_3x3(x, w);
+  };
+  const auto x = torch::zeros({1, 16, 8, 8});
+  const auto w = torch::zeros({16, 16, 3, 3});
+  EXPECT_EQ(suits(x, w), has_winograd());
+  EXPECT_FALSE(suits(x.to(torch::kFloat64), w.to(torch::kFloat64)));
+  EXPECT_FALSE(suits(torch::zeros({1, 3, 8, 8}), torch::zeros({16, 3, 3, 3})));
+  EXPECT_FALSE(suits(x, torch::zeros({16, 16, 1, 1})));
+  EXPECT_FALSE(suits(torch::zeros({1, 16, 2, 2}), w));
+  EXPECT_FALSE(suits(torch::zeros({0, 16, 8, 8}), w));
+  EXPECT_EQ(error_of([&] {
+              convolution_3x3(x, torch::zeros({16, 16, 1, 1}));
+            }),
+            "convolution_3x3: needs 16 channels or multiples of it, 3x3 weights and maps of at "
+            "least 4x4 in float32, got input [1, 16, 8, 8] and weight [16, 16, 1, 1]");
+}
+
+}  // namespace
+}  // namespace kelvin
