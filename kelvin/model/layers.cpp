@@ -8,6 +8,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/batch_norm_relu.h"
 #include "kelvin/math/convolution_3x3.h"
+#include "kelvin/math/parallel_linear.h"
 #include "kelvin/math/plain_path.h"
 #include "kelvin/model/precision.h"
 
@@ -42,6 +43,14 @@ torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& inp
                        options.groups());
 }
 
+torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
+                     const torch::Tensor& bias) {
+  if (takes_fast_path() && suits_parallel_linear(input, weight)) {
+    return parallel_linear(input, weight, bias);
+  }
+  return torch::linear(input, weight, bias);
+}
+
 }  // namespace
 
 torch::nn::Conv2d same_convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride,
@@ -74,9 +83,9 @@ torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& in
 }
 
 torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input) {
-  if (!rounds_products()) return layer.ptr()->forward(input);
+  if (!rounds_products()) return linear(input, layer->weight, layer->bias);
   return in_precision(
-      torch::linear(in_precision(input), in_precision(layer->weight), in_precision(layer->bias)));
+      linear(in_precision(input), in_precision(layer->weight), in_precision(layer->bias)));
 }
 
 torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right) {
