@@ -20,7 +20,7 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
   return c10::get<torch::ExpandingArray<2>>(layer->options.padding());
 }
 
-// Kernels of our own are for training: what is measured comes from LibTorch's.
+// Kernels of our own are for training, not for what is measured.
 bool takes_fast_path() {
   return !is_plain() && torch::GradMode::is_enabled() && !at::autocast::is_cpu_enabled();
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kelvin/data/batches.h"
+#include "kelvin/math/plain_path.h"
 #include "kelvin/model/modes.h"
 
 namespace kelvin {
@@ -119,6 +120,7 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
 
 Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options) {
   torch::AutoGradMode with_gradients(true);
+  const PlainScope plain(true);  // what is measured comes from LibTorch's own operations
   // One image has no statistics.
   const MeasuringMode mode(model, options.batch_statistics && options.indices.size() > 1);
   const auto batch = BatchMaker(dataset).make(dataset.train, options.indices);
