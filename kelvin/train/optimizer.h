@@ -30,16 +30,20 @@ struct OptimizerOptions {
   double clip_norm = 0;        // the largest norm of all gradients together; 0: any
 };
 
-// Moves the parameters of a model, and log T if it is learnt.
+// Moves the parameters of a model, and log T if it is learnt: in one pass over them, or by
+// torch::optim on the plain path and where parameters lie elsewhere than in dense float32 or
+// float64 tensors of the CPU.  What is remembered of earlier steps is the same for both.
 class Optimizer {
  public:
   // `log_temperature` is not decayed; undefined if there is none.
   Optimizer(Model& model, const OptimizerOptions& options,
             const torch::Tensor& log_temperature = {});
 
+  // There are none afterwards: the next ones take their place without being added to zeros.
   void zero_gradients();
 
-  // By the gradients that are there, clipped if wanted.
+  // By the gradients that are there, clipped if wanted; what has none is left alone.  Gradients are
+  // of no use afterwards: only the plain path clips them in place.
   void step(double rate);
 
   // What it remembers of earlier steps, by "parameter/what".
@@ -52,12 +56,16 @@ class Optimizer {
   struct Part {
     std::string name;
     torch::Tensor parameter;
+    double decay = 0;
+    double rate_scale = 1;
+    std::string key = {};  // of what LibTorch remembers
   };
-  void shrink_weights(double rate);
+  class OnePass;
+  bool is_for_one_pass() const;
+  void plain_step(double rate);
 
   OptimizerOptions options_;
-  std::vector<Part> parts_;
-  std::vector<double> rate_scales_;  // of each group
+  std::vector<Part> parts_;  // each is a group of its own: they differ in decay and rate
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 
