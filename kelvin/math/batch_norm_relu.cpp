@@ -57,6 +57,24 @@ void for_rows(const Rows& rows, const Work& work) {
   at::parallel_for(0, rows.count, rows_of_a_part(rows), work);
 }
 
+// Calls `work` with a null pointer to what these maps are made of.
+template <class Work>
+auto for_pixels_of(const torch::Tensor& maps, const Work& work) {
+  if (maps.scalar_type() == torch::kBFloat16) return work(static_cast<BrainFloat*>(nullptr));
+  return work(static_cast<float*>(nullptr));
+}
+
+template <class Pixel>
+Pixel* pixels(const torch::Tensor& maps) {
+  return maps.defined() ? static_cast<Pixel*>(maps.data_ptr()) : nullptr;
+}
+
+// Of its first pixel.
+std::vector<float> channels_of_one(const torch::Tensor& maps) {
+  const auto first = maps.select(0, 0).select(1, 0).select(1, 0).to(torch::kFloat32).contiguous();
+  return {first.data_ptr<float>(), first.data_ptr<float>() + first.numel()};
+}
+
 // What the maps of a batch are normalised by; all [channels].
 struct Statistics {
   torch::Tensor mean;
@@ -67,10 +85,11 @@ struct Statistics {
 
 Statistics statistics_of(const torch::Tensor& maps, const BatchNorm& norm) {
   const auto rows = rows_of(maps);
-  const auto* x = maps.data_ptr<float>();
-  const std::vector<float> shift(x, x + rows.channels);  // near the mean, or squares would cancel
-  const auto sums = summed(rows, [&](int64_t begin, int64_t end, double* part) {
-    moments_of_rows(x, rows.channels, shift.data(), begin, end, part);
+  const auto shift = channels_of_one(maps);  // near the mean, or squares would cancel
+  const auto sums = for_pixels_of(maps, [&]<class Pixel>(Pixel*) {
+    return summed(rows, [&](int64_t begin, int64_t end, double* part) {
+      moments_of_rows(pixels<const Pixel>(maps), rows.channels, shift.data(), begin, end, part);
+    });
   });
   Statistics result{.mean = torch::empty_like(norm.weight),
                     .deviation_inverse = torch::empty_like(norm.weight),
@@ -135,13 +154,15 @@ class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
                                          .running_variance = norm.running_variance,
                                          .momentum = norm.momentum,
                                          .epsilon = norm.epsilon});
-    const auto more = added ? added->contiguous(kChannelsLast) : torch::Tensor();
+    const auto more =
+        added ? added->to(maps.scalar_type()).contiguous(kChannelsLast) : torch::Tensor();
     auto result = torch::empty_like(maps);
-    for_rows(rows, [&](int64_t begin, int64_t end) {
-      norm_relu_rows(maps.data_ptr<float>(), rows.channels,
-                     {.scale = by.scale.data_ptr<float>(), .offset = by.offset.data_ptr<float>()},
-                     more.defined() ? more.data_ptr<float>() : nullptr, begin, end,
-                     result.data_ptr<float>());
+    for_pixels_of(maps, [&]<class Pixel>(Pixel*) {
+      for_rows(rows, [&](int64_t begin, int64_t end) {
+        norm_relu_rows(pixels<const Pixel>(maps), rows.channels,
+                       {.scale = by.scale.data_ptr<float>(), .offset = by.offset.data_ptr<float>()},
+                       pixels<const Pixel>(more), begin, end, pixels<Pixel>(result));
+      });
     });
     context->save_for_backward({maps, by.mean, by.deviation_inverse, by.scale, by.offset,
                                 more.defined() ? result : torch::Tensor()});
@@ -155,28 +176,30 @@ class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
     const auto& scale = saved.at(3);
     const auto& output = saved.at(5);
     const auto rows = rows_of(maps);
-    const auto gradients = results.at(0).contiguous(kChannelsLast);
-    const NormReluGradient each{
-        .x = maps.data_ptr<float>(),
-        .gradient = gradients.data_ptr<float>(),
-        .y = output.defined() ? output.data_ptr<float>() : nullptr,
-        .channels = rows.channels,
-        .map = {.scale = scale.data_ptr<float>(), .offset = saved.at(4).data_ptr<float>()},
-        .mean = saved.at(1).data_ptr<float>()};
+    const auto gradients = results.at(0).to(maps.scalar_type()).contiguous(kChannelsLast);
     // What was added gets the same gradient, so it is written down.
     const auto masked = output.defined() ? torch::empty_like(maps) : torch::Tensor();
-    auto* mask = masked.defined() ? masked.data_ptr<float>() : nullptr;
-    const auto sums = summed(rows, [&](int64_t begin, int64_t end, double* part) {
-      gradient_sums_of_rows(each, begin, end, mask, part);
-    });
-    const auto by = coefficients_of(sums, static_cast<double>(rows.count), scale, inverse);
     auto gradient = torch::empty_like(maps);
-    for_rows(rows, [&](int64_t begin, int64_t end) {
-      gradient_rows(each,
-                    {.of_gradient = by.of_gradient.data(),
-                     .of_x = by.of_x.data(),
-                     .constant = by.constant.data()},
-                    mask, begin, end, gradient.data_ptr<float>());
+    const auto sums = for_pixels_of(maps, [&]<class Pixel>(Pixel*) {
+      const NormReluGradient<Pixel> each{
+          .x = pixels<const Pixel>(maps),
+          .gradient = pixels<const Pixel>(gradients),
+          .y = pixels<const Pixel>(output),
+          .channels = rows.channels,
+          .map = {.scale = scale.data_ptr<float>(), .offset = saved.at(4).data_ptr<float>()},
+          .mean = saved.at(1).data_ptr<float>()};
+      const auto both = summed(rows, [&](int64_t begin, int64_t end, double* part) {
+        gradient_sums_of_rows(each, begin, end, pixels<Pixel>(masked), part);
+      });
+      const auto by = coefficients_of(both, static_cast<double>(rows.count), scale, inverse);
+      for_rows(rows, [&](int64_t begin, int64_t end) {
+        gradient_rows(each,
+                      {.of_gradient = by.of_gradient.data(),
+                       .of_x = by.of_x.data(),
+                       .constant = by.constant.data()},
+                      pixels<const Pixel>(masked), begin, end, pixels<Pixel>(gradient));
+      });
+      return both;
     });
     auto of_weight = torch::empty_like(scale);
     auto of_bias = torch::empty_like(scale);
@@ -197,7 +220,8 @@ bool is_vector(const torch::Tensor& tensor, int64_t size) {
 }  // namespace
 
 bool suits_batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm) {
-  if (!maps.is_cpu() || maps.scalar_type() != torch::kFloat32 || maps.dim() != 4 ||
+  const auto type = maps.scalar_type();
+  if (!maps.is_cpu() || (type != torch::kFloat32 && type != torch::kBFloat16) || maps.dim() != 4 ||
       maps.numel() == 0 || !maps.is_contiguous(kChannelsLast)) {
     return false;
   }
@@ -210,7 +234,8 @@ bool suits_batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm) {
 torch::Tensor batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm,
                               const torch::Tensor& added) {
   check(suits_batch_norm_relu(maps, norm),
-        "batch_norm_relu: needs float32 maps in channels-last, more than one pixel of each "
+        "batch_norm_relu: needs float32 or bfloat16 maps in channels-last, more than one pixel of "
+        "each "
         "channel and a weight, bias, mean and variance for each, got maps ",
         maps.sizes());
   check(!added.defined() || added.sizes() == maps.sizes(),

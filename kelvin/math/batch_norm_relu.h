@@ -14,11 +14,13 @@ struct BatchNorm {
   double epsilon = 1e-5;
 };
 
-// Whether batch_norm_relu computes this one: float32 maps in channels-last on a CPU.
+// Whether batch_norm_relu computes this one: float32 or bfloat16 maps in channels-last on
+// a CPU.
 bool suits_batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm);
 
 // relu(norm(maps) + added) in two passes forward and two backward, where LibTorch's own operations
-// take twice as many; `added` may be undefined.  Bits do not depend on the number of threads.
+// take twice as many; `added` may be undefined.  The result has the type of the maps, everything
+// between them is float32.  Bits do not depend on the number of threads.
 torch::Tensor batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm,
                               const torch::Tensor& added = {});
 

@@ -1,6 +1,7 @@
 #include "kelvin/math/norm_relu_rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -20,6 +21,20 @@ namespace {
 
 constexpr int64_t kRowsOfASum = 64;  // of float32; errors stay below those of the maps themselves
 constexpr int64_t kRowsAtOnce = 4;
+
+KELVIN_INLINE float number(float value) { return value; }
+KELVIN_INLINE float number(BrainFloat value) {
+  return std::bit_cast<float>(uint32_t{value.bits} << 16);
+}
+
+KELVIN_INLINE void put(float value, float& to) { to = value; }
+// The nearest one, ties to even; NaN stays NaN.
+KELVIN_INLINE void put(float value, BrainFloat& to) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t nearest = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  constexpr uint32_t kNan = 0x7fc0;
+  to.bits = static_cast<uint16_t>(value == value ? nearest : kNan);
+}
 
 // What becomes of a pixel before relu.  The same in both directions to the last bit, or forward and
 // backward would disagree on which are positive.
@@ -50,61 +65,63 @@ KELVIN_INLINE void sum_rows(const Rows& rows, int64_t channels, int64_t begin, i
   }
 }
 
+template <class Pixel>
 struct MomentSums {
-  const float* x;
+  const Pixel* x;
   int64_t channels;
   const float* shift;
 
   KELVIN_INLINE void add_four(int64_t row, float* __restrict sums,
                               float* __restrict squares) const {
-    const float* __restrict a = x + row * channels;
-    const float* __restrict b = a + channels;
-    const float* __restrict c = b + channels;
-    const float* __restrict d = c + channels;
+    const Pixel* __restrict a = x + row * channels;
+    const Pixel* __restrict b = a + channels;
+    const Pixel* __restrict c = b + channels;
+    const Pixel* __restrict d = c + channels;
     const float* __restrict s = shift;
     for (int64_t i = 0; i < channels; ++i) {
-      const float e = a[i] - s[i];
-      const float f = b[i] - s[i];
-      const float g = c[i] - s[i];
-      const float h = d[i] - s[i];
+      const float e = number(a[i]) - s[i];
+      const float f = number(b[i]) - s[i];
+      const float g = number(c[i]) - s[i];
+      const float h = number(d[i]) - s[i];
       sums[i] += (e + f) + (g + h);
       squares[i] += (e * e + f * f) + (g * g + h * h);
     }
   }
 
   KELVIN_INLINE void add_one(int64_t row, float* __restrict sums, float* __restrict squares) const {
-    const float* __restrict a = x + row * channels;
+    const Pixel* __restrict a = x + row * channels;
     const float* __restrict s = shift;
     for (int64_t i = 0; i < channels; ++i) {
-      const float e = a[i] - s[i];
+      const float e = number(a[i]) - s[i];
       sums[i] += e;
       squares[i] += e * e;
     }
   }
 };
 
-template <bool kIsAdded>
+template <bool kIsAdded, class Pixel>
 struct GradientSums {
-  const NormReluGradient& rows;
-  float* masked;
+  const NormReluGradient<Pixel>& rows;
+  Pixel* masked;
 
   KELVIN_INLINE void add_one(int64_t row, float* __restrict sums,
                              float* __restrict products) const {
     const auto channels = rows.channels;
-    const float* __restrict x = rows.x + row * channels;
-    const float* __restrict gradient = rows.gradient + row * channels;
-    const float* __restrict y = kIsAdded ? rows.y + row * channels : nullptr;
+    const Pixel* __restrict x = rows.x + row * channels;
+    const Pixel* __restrict gradient = rows.gradient + row * channels;
+    const Pixel* __restrict y = kIsAdded ? rows.y + row * channels : nullptr;
     const float* __restrict mean = rows.mean;
     const float* __restrict scale = rows.map.scale;
     const float* __restrict offset = rows.map.offset;
-    float* __restrict to = kIsAdded ? masked + row * channels : nullptr;
+    Pixel* __restrict to = kIsAdded ? masked + row * channels : nullptr;
     for (int64_t c = 0; c < channels; ++c) {
-      const float seen = kIsAdded ? y[c] : mapped(x[c], scale[c], offset[c]);
-      const float whole = gradient[c];
+      const float value = number(x[c]);
+      const float seen = kIsAdded ? number(y[c]) : mapped(value, scale[c], offset[c]);
+      const float whole = number(gradient[c]);
       const float g = seen > 0 ? whole : 0.0F;
-      if constexpr (kIsAdded) to[c] = g;
+      if constexpr (kIsAdded) put(g, to[c]);
       sums[c] += g;
-      products[c] += g * (x[c] - mean[c]);
+      products[c] += g * (value - mean[c]);
     }
   }
 
@@ -113,52 +130,44 @@ struct GradientSums {
   }
 };
 
-}  // namespace
-
-KELVIN_VECTORS
-void moments_of_rows(const float* x, int64_t channels, const float* shift, int64_t begin,
-                     int64_t end, double* sums) {
-  sum_rows(MomentSums{.x = x, .channels = channels, .shift = shift}, channels, begin, end, sums);
-}
-
-KELVIN_VECTORS
-void norm_relu_rows(const float* x, int64_t channels, const ChannelMap& map, const float* added,
-                    int64_t begin, int64_t end, float* y) {
+template <class Pixel>
+KELVIN_INLINE void map_rows(const Pixel* x, int64_t channels, const ChannelMap& map,
+                            const Pixel* added, int64_t begin, int64_t end, Pixel* y) {
   const float* __restrict scale = map.scale;
   const float* __restrict offset = map.offset;
   for (auto row = begin; row < end; ++row) {
-    const float* __restrict from = x + row * channels;
-    float* __restrict to = y + row * channels;
+    const Pixel* __restrict from = x + row * channels;
+    Pixel* __restrict to = y + row * channels;
     // Compared so that NaN stays NaN.
     if (added == nullptr) {
       for (int64_t c = 0; c < channels; ++c) {
-        const float z = mapped(from[c], scale[c], offset[c]);
-        to[c] = z < 0 ? 0.0F : z;
+        const float z = mapped(number(from[c]), scale[c], offset[c]);
+        put(z < 0 ? 0.0F : z, to[c]);
       }
     } else {
-      const float* __restrict more = added + row * channels;
+      const Pixel* __restrict more = added + row * channels;
       for (int64_t c = 0; c < channels; ++c) {
-        const float z = mapped(from[c], scale[c], offset[c]) + more[c];
-        to[c] = z < 0 ? 0.0F : z;
+        const float z = mapped(number(from[c]), scale[c], offset[c]) + number(more[c]);
+        put(z < 0 ? 0.0F : z, to[c]);
       }
     }
   }
 }
 
-KELVIN_VECTORS
-void gradient_sums_of_rows(const NormReluGradient& rows, int64_t begin, int64_t end, float* masked,
-                           double* sums) {
+template <class Pixel>
+KELVIN_INLINE void sum_gradients(const NormReluGradient<Pixel>& rows, int64_t begin, int64_t end,
+                                 Pixel* masked, double* sums) {
   const auto channels = rows.channels;
   if (rows.y == nullptr) {
-    sum_rows(GradientSums<false>{rows, masked}, channels, begin, end, sums);
+    sum_rows(GradientSums<false, Pixel>{rows, masked}, channels, begin, end, sums);
   } else {
-    sum_rows(GradientSums<true>{rows, masked}, channels, begin, end, sums);
+    sum_rows(GradientSums<true, Pixel>{rows, masked}, channels, begin, end, sums);
   }
 }
 
-KELVIN_VECTORS
-void gradient_rows(const NormReluGradient& rows, const GradientMap& map, const float* masked,
-                   int64_t begin, int64_t end, float* result) {
+template <class Pixel>
+KELVIN_INLINE void map_gradients(const NormReluGradient<Pixel>& rows, const GradientMap& map,
+                                 const Pixel* masked, int64_t begin, int64_t end, Pixel* result) {
   const auto channels = rows.channels;
   const float* __restrict a = map.of_gradient;
   const float* __restrict b = map.of_x;
@@ -167,21 +176,75 @@ void gradient_rows(const NormReluGradient& rows, const GradientMap& map, const f
   const float* __restrict scale = rows.map.scale;
   const float* __restrict offset = rows.map.offset;
   for (auto row = begin; row < end; ++row) {
-    const float* __restrict x = rows.x + row * channels;
-    float* __restrict to = result + row * channels;
+    const Pixel* __restrict x = rows.x + row * channels;
+    Pixel* __restrict to = result + row * channels;
     if (masked != nullptr) {
-      const float* __restrict g = masked + row * channels;
+      const Pixel* __restrict g = masked + row * channels;
       for (int64_t c = 0; c < channels; ++c) {
-        to[c] = g[c] * a[c] + ((x[c] - mean[c]) * b[c] + k[c]);
+        put(number(g[c]) * a[c] + ((number(x[c]) - mean[c]) * b[c] + k[c]), to[c]);
       }
     } else {
-      const float* __restrict gradient = rows.gradient + row * channels;
+      const Pixel* __restrict gradient = rows.gradient + row * channels;
       for (int64_t c = 0; c < channels; ++c) {
-        const float g = mapped(x[c], scale[c], offset[c]) > 0 ? gradient[c] : 0.0F;
-        to[c] = g * a[c] + ((x[c] - mean[c]) * b[c] + k[c]);
+        const float value = number(x[c]);
+        const float whole = number(gradient[c]);
+        const float g = mapped(value, scale[c], offset[c]) > 0 ? whole : 0.0F;
+        put(g * a[c] + ((value - mean[c]) * b[c] + k[c]), to[c]);
       }
     }
   }
+}
+
+}  // namespace
+
+KELVIN_VECTORS
+void moments_of_rows(const float* x, int64_t channels, const float* shift, int64_t begin,
+                     int64_t end, double* sums) {
+  sum_rows(MomentSums<float>{.x = x, .channels = channels, .shift = shift}, channels, begin, end,
+           sums);
+}
+
+KELVIN_VECTORS
+void moments_of_rows(const BrainFloat* x, int64_t channels, const float* shift, int64_t begin,
+                     int64_t end, double* sums) {
+  sum_rows(MomentSums<BrainFloat>{.x = x, .channels = channels, .shift = shift}, channels, begin,
+           end, sums);
+}
+
+KELVIN_VECTORS
+void norm_relu_rows(const float* x, int64_t channels, const ChannelMap& map, const float* added,
+                    int64_t begin, int64_t end, float* y) {
+  map_rows(x, channels, map, added, begin, end, y);
+}
+
+KELVIN_VECTORS
+void norm_relu_rows(const BrainFloat* x, int64_t channels, const ChannelMap& map,
+                    const BrainFloat* added, int64_t begin, int64_t end, BrainFloat* y) {
+  map_rows(x, channels, map, added, begin, end, y);
+}
+
+KELVIN_VECTORS
+void gradient_sums_of_rows(const NormReluGradient<float>& rows, int64_t begin, int64_t end,
+                           float* masked, double* sums) {
+  sum_gradients(rows, begin, end, masked, sums);
+}
+
+KELVIN_VECTORS
+void gradient_sums_of_rows(const NormReluGradient<BrainFloat>& rows, int64_t begin, int64_t end,
+                           BrainFloat* masked, double* sums) {
+  sum_gradients(rows, begin, end, masked, sums);
+}
+
+KELVIN_VECTORS
+void gradient_rows(const NormReluGradient<float>& rows, const GradientMap& map, const float* masked,
+                   int64_t begin, int64_t end, float* result) {
+  map_gradients(rows, map, masked, begin, end, result);
+}
+
+KELVIN_VECTORS
+void gradient_rows(const NormReluGradient<BrainFloat>& rows, const GradientMap& map,
+                   const BrainFloat* masked, int64_t begin, int64_t end, BrainFloat* result) {
+  map_gradients(rows, map, masked, begin, end, result);
 }
 
 }  // namespace kelvin

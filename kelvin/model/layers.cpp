@@ -21,22 +21,23 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
 }
 
 // Kernels of our own are for training, not for what is measured.
-bool takes_fast_path() {
-  return !is_plain() && torch::GradMode::is_enabled() && !at::autocast::is_cpu_enabled();
-}
+bool takes_fast_path() { return !is_plain() && torch::GradMode::is_enabled(); }
 
-bool is_plain_3x3(const torch::nn::Conv2dOptions& options,
-                  const torch::ExpandingArray<2>& padding) {
-  constexpr int64_t kOne = 1;
-  return *options.stride() == std::array{kOne, kOne} && *padding == std::array{kOne, kOne} &&
-         *options.dilation() == std::array{kOne, kOne} && options.groups() == 1;
+// Those of products are for float32; in bfloat16 LibTorch's are faster.
+bool takes_fast_products() { return takes_fast_path() && !at::autocast::is_cpu_enabled(); }
+
+// A convolution that leaves maps their size and looks at the pixels next to each.
+bool is_same_3x3(const torch::nn::Conv2d& layer) {
+  constexpr std::array<int64_t, 2> kOnes = {1, 1};
+  const auto& options = layer->options;
+  return *options.stride() == kOnes && *padding_of(layer) == kOnes &&
+         *options.dilation() == kOnes && options.groups() == 1;
 }
 
 torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& input,
                         const torch::Tensor& weight, const torch::Tensor& bias) {
   const auto& options = layer->options;
-  if (takes_fast_path() && is_plain_3x3(options, padding_of(layer)) &&
-      suits_convolution_3x3(input, weight)) {
+  if (takes_fast_products() && is_same_3x3(layer) && suits_convolution_3x3(input, weight)) {
     return convolution_3x3(input, weight, bias);
   }
   return torch::conv2d(input, weight, bias, options.stride(), padding_of(layer), options.dilation(),
@@ -45,7 +46,7 @@ torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& inp
 
 torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
                      const torch::Tensor& bias) {
-  if (takes_fast_path() && suits_parallel_linear(input, weight)) {
+  if (takes_fast_products() && suits_parallel_linear(input, weight)) {
     return parallel_linear(input, weight, bias);
   }
   return torch::linear(input, weight, bias);

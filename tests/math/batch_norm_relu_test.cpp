@@ -42,13 +42,17 @@ std::vector<torch::Tensor> outcomes(const Setting& setting, torch::ScalarType ty
   const auto own = [&](const torch::Tensor& tensor) {
     return tensor.defined() ? tensor.to(type).clone() : tensor;
   };
+  // Weights of bfloat16 maps stay float32.
+  const auto parameter = [&](const torch::Tensor& tensor) {
+    return tensor.to(type == torch::kBFloat16 ? torch::kFloat32 : type).clone();
+  };
   const auto maps = own(setting.maps).set_requires_grad(true);
   auto added = own(setting.added);
   if (added.defined()) added.set_requires_grad(true);
-  const BatchNorm norm{.weight = own(setting.weight).set_requires_grad(true),
-                       .bias = own(setting.bias).set_requires_grad(true),
-                       .running_mean = own(setting.running_mean),
-                       .running_variance = own(setting.running_variance),
+  const BatchNorm norm{.weight = parameter(setting.weight).set_requires_grad(true),
+                       .bias = parameter(setting.bias).set_requires_grad(true),
+                       .running_mean = parameter(setting.running_mean),
+                       .running_variance = parameter(setting.running_variance),
                        .momentum = 0.1,
                        .epsilon = 1e-5};
   torch::Tensor result;
@@ -67,8 +71,9 @@ std::vector<torch::Tensor> outcomes(const Setting& setting, torch::ScalarType ty
 }
 
 // Largest differences in units of the largest value, of all outcomes.
-void expect_like_double(const Setting& setting, double tolerance) {
-  const auto fused = outcomes(setting, torch::kFloat32, true);
+void expect_like_double(const Setting& setting, double tolerance,
+                        torch::ScalarType type = torch::kFloat32) {
+  const auto fused = outcomes(setting, type, true);
   const auto expected = outcomes(setting, torch::kFloat64, false);
   ASSERT_EQ(fused.size(), expected.size());
   for (size_t i = 0; i < fused.size(); ++i) {
@@ -84,6 +89,24 @@ TEST(BatchNormRelu, IsLibTorchsInDoublePrecision) {
     expect_like_double(setting_of({3, 5, 7, 3}, is_added), 1e-5);      // odd sizes
     expect_like_double(setting_of({2, 3, 2, 2}, is_added), 1e-4);      // few pixels
     expect_like_double(setting_of({64, 64, 16, 16}, is_added), 1e-5);  // many parts
+  }
+}
+
+// Of maps, sums and gradients that bfloat16 can hold; what is off is the rounding of results.
+TEST(BatchNormRelu, RoundsOnlyResultsOfBfloat16) {
+  for (const bool is_added : {false, true}) {
+    auto setting = setting_of({8, 16, 12, 12}, is_added);
+    for (auto* maps : {&setting.maps, &setting.added, &setting.seen}) {
+      if (maps->defined()) *maps = maps->to(torch::kBFloat16).to(torch::kFloat32);
+    }
+    expect_like_double(setting, 1.0 / 256, torch::kBFloat16);
+    EXPECT_EQ(outcomes(setting, torch::kBFloat16, true).at(0).scalar_type(), torch::kBFloat16);
+    const auto statistics = outcomes(setting, torch::kBFloat16, true);
+    const auto expected = outcomes(setting, torch::kFloat64, false);
+    for (const size_t sums : {2, 3, 4, 5}) {  // of weight, bias, running mean and variance
+      const auto off = (statistics[sums].to(torch::kFloat64) - expected[sums]).abs().max();
+      EXPECT_LT(off.item<double>(), 1e-4 * expected[sums].abs().max().item<double>()) << sums;
+    }
   }
 }
 
@@ -142,7 +165,8 @@ TEST(BatchNormRelu, SaysWhatItCannotDo) {
   without_bias.bias = torch::Tensor();
   EXPECT_FALSE(suits_batch_norm_relu(setting.maps, without_bias));
   EXPECT_EQ(error_of([&] { batch_norm_relu(setting.maps.to(torch::kFloat64), norm); }),
-            "batch_norm_relu: needs float32 maps in channels-last, more than one pixel of each "
+            "batch_norm_relu: needs float32 or bfloat16 maps in channels-last, more than one pixel "
+            "of each "
             "channel and a weight, bias, mean and variance for each, got maps [2, 4, 3, 3]");
   EXPECT_EQ(error_of([&] {
               batch_norm_relu(setting.maps, norm, torch::zeros({1, 4, 3, 3}));

@@ -86,12 +86,12 @@ TEST_F(NormReluRows, SumGradientsOfWhatWasPositive) {
     Floats y(x_.size());
     norm_relu_rows(x_.data(), kChannels, map(), is_added ? added_.data() : nullptr, 0, kRows,
                    y.data());
-    const NormReluGradient rows{.x = x_.data(),
-                                .gradient = gradient_.data(),
-                                .y = is_added ? y.data() : nullptr,
-                                .channels = kChannels,
-                                .map = map(),
-                                .mean = mean_.data()};
+    const NormReluGradient<float> rows{.x = x_.data(),
+                                       .gradient = gradient_.data(),
+                                       .y = is_added ? y.data() : nullptr,
+                                       .channels = kChannels,
+                                       .map = map(),
+                                       .mean = mean_.data()};
     Floats masked(x_.size(), -7);
     auto* mask = is_added ? masked.data() : nullptr;
     Doubles sums(2 * kChannels);
