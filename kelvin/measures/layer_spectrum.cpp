@@ -14,7 +14,11 @@
 namespace kelvin {
 namespace {
 
-constexpr int64_t kPilotSamples = 512;  // that a sketch's anchors come from
+// That a sketch's anchors come from.  Kept in half the bytes: anchors are directions, and those are
+// made orthonormal in float32 whatever they come from.
+constexpr int64_t kPilotSamples = 1024;
+constexpr auto kPilotType = torch::kBFloat16;
+constexpr int64_t kPilotBytes = 2;
 constexpr int64_t kCurvePoints = 25;    // of the curve over gamma, from 1e-4 to 1e-1
 
 struct LayerSpectrumOptions {
@@ -78,7 +82,7 @@ class LayerSpectrum : public Measure {
     for (const auto& recorded : record.layers) {
       auto& layer = find(recorded.name);
       if (!layer.spectrum.wants_anchors() || layer.spectrum.anchors() > 0) continue;
-      layer.pilot.push_back(feature_rows(recorded.output));
+      layer.pilot.push_back(feature_rows(recorded.output).to(kPilotType));
       int64_t rows = 0;
       for (const auto& part : layer.pilot) rows += part.size(0);
       if (rows >= kPilotSamples) set_anchors(layer);
@@ -212,7 +216,8 @@ class LayerSpectrum : public Measure {
       const bool is_sketched =
           options_.spectrum.protocol == SpectrumProtocol::sketch && dims > options_.spectrum.sketch;
       const auto pilot = options_.spectrum.anchors > 0 ? kPilotSamples : 0;
-      if (is_sketched) plan.held += dims * kFloat * (options_.spectrum.anchors + 1 + pilot);
+      if (!is_sketched) continue;
+      plan.held += dims * (kFloat * (options_.spectrum.anchors + 1) + kPilotBytes * pilot);
     }
     // Sums are there twice while products are added to them and while their spectrum is computed,
     // for one layer at a time.
