@@ -12,9 +12,11 @@
 #include "kelvin/experiment/detect_in_dumps.h"
 #include "kelvin/experiment/measure_dump.h"
 #include "kelvin/experiment/plan.h"
+#include "kelvin/experiment/product_peak.h"
 #include "kelvin/experiment/run.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/experiment/sample_images.h"
+#include "kelvin/experiment/step_bench.h"
 #include "kelvin/experiment/truncate.h"
 #include "kelvin/model/description.h"
 
@@ -156,6 +158,14 @@ const ComputeApi kApi = {
         [](const Config& config, const std::vector<int64_t>& seeds, int64_t samples,
            const RunContext& context) {
           return translated([&] { return initial_norms(config, seeds, samples, context); });
+        },
+    .bench_steps =
+        [](const StepBenchRequest& request, const RunContext& context) {
+          translated([&] { bench_steps(request, context); });
+        },
+    .product_peak =
+        [](const std::string& precision, const RunContext& context) {
+          return translated([&] { return product_peak(precision_of(precision), context); });
         },
     .versions = versions,
     .set_threads = set_threads};

@@ -82,6 +82,40 @@ struct TruncateRequest {
   std::filesystem::path output = {};  // a new safetensors file; empty: nothing is written
 };
 
+// Some steps of training, one after the other.
+struct TimedSteps {
+  std::vector<double> losses = {};  // of each
+  double seconds = 0;               // of all of them together; the parts below are within it
+  double data = 0;                  // waited for batches
+  double forward = 0;
+  double backward = 0;
+  double optimizer = 0;
+};
+
+// What a bench needs to know before the first step.
+struct BenchStart {
+  nlohmann::ordered_json settings = {};  // resolved, by their full names
+  int64_t parameters = 0;
+  int64_t macs = 0;  // multiply-adds for one image, forward
+};
+
+// Training for the sake of its speed, see step_bench.h.
+struct StepBenchRequest {
+  Config settings = {};
+  // A new safetensors file with all that another program needs to take the same steps; empty: none.
+  std::filesystem::path start = {};
+  std::function<void(const BenchStart&)> on_start = [](const BenchStart&) {};
+  // How many steps to take now; 0 ends it.
+  std::function<int64_t()> next_count = [] { return int64_t{0}; };
+  std::function<void(const TimedSteps&)> on_steps = [](const TimedSteps&) {};
+};
+
+// The fastest of a few large matrix products.
+struct ProductPeak {
+  double gflops = 0;  // 10^9 operations a second; a multiply-add is two
+  std::string precision = "fp32";
+};
+
 struct ImageSamples {
   RawImages images = {};
   std::vector<std::string> class_names = {};
@@ -137,6 +171,12 @@ struct ComputeApi {
   // See plan.h.
   nlohmann::ordered_json (*initial_norms)(const Config& config, const std::vector<int64_t>& seeds,
                                           int64_t samples, const RunContext& context);
+
+  // See step_bench.h.
+  void (*bench_steps)(const StepBenchRequest& request, const RunContext& context);
+
+  // See product_peak.h.
+  ProductPeak (*product_peak)(const std::string& precision, const RunContext& context);
 
   // Versions of LibTorch and BLAS, CPU capability in use, threads.
   nlohmann::ordered_json (*versions)();

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "app/bench/jobs.h"
+#include "app/compute_library.h"
+#include "app/exit_code.h"
+#include "app/run_context.h"
+#include "app/threads_flag.h"
+#include "kelvin/core/check.h"
+
+namespace kelvin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void answer(const Json& line) {
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
+// The next line of stdin; null at its end.
+Json next_order() {
+  std::string line;
+  if (!std::getline(std::cin, line)) return {};
+  auto order = Json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  check(order.is_object(), "stdin: each line must be a JSON object, got '", line, "'");
+  return order;
+}
+
+// 0 at the end of stdin as well.
+int64_t steps_wanted() {
+  const auto order = next_order();
+  if (order.is_null()) return 0;
+  check(order.contains("steps") && order.at("steps").is_number_integer(),
+        "stdin: must be {\"steps\": N}, got '", order.dump(), "'");
+  return order.at("steps").get<int64_t>();
+}
+
+StepBenchRequest request_of(const Json& order) {
+  const bool is_valid = order.is_object() && order.contains("settings") &&
+                        order.at("settings").is_object() && order.contains("start") &&
+                        order.at("start").is_string();
+  check(is_valid, "stdin: must begin with {\"settings\": {...}, \"start\": \"PATH\"}");
+  StepBenchRequest request;
+  for (const auto& [key, value] : order.at("settings").items()) request.settings.set(key, value);
+  request.start = order.at("start").get<std::string>();
+  return request;
+}
+
+// One of the two processes of 'bench train': a process of its own, so that its memory is its own.
+class StepSide : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override { threads_.declare(command); }
+
+  int run() override {
+    try {
+      run_orders();
+    } catch (const Error& error) {
+      answer({{"error", error.what()}});
+      return kUserError;
+    }
+    return kSuccess;
+  }
+
+ private:
+  void run_orders() const {
+    auto request = request_of(next_order());
+    const auto& api = load_compute_library(threads_.threads());
+    ProgressBar quiet(true);
+    const auto context = run_context(quiet);
+    std::string precision;
+    request.on_start = [&](const BenchStart& start) {
+      precision = start.settings.at("train.precision").get<std::string>();
+      answer({{"settings", start.settings},
+              {"versions", api.versions()},
+              {"parameters", start.parameters},
+              {"macs", start.macs}});
+    };
+    request.next_count = steps_wanted;
+    request.on_steps = [](const TimedSteps& steps) {
+      answer({{"losses", steps.losses},
+              {"seconds", steps.seconds},
+              {"data", steps.data},
+              {"forward", steps.forward},
+              {"backward", steps.backward},
+              {"optimizer", steps.optimizer}});
+    };
+    api.bench_steps(request, context);
+    if (!std::cin) return;
+    const auto peak = api.product_peak(precision, context);
+    answer({{"peak_gflops", peak.gflops}, {"peak_precision", peak.precision}});
+  }
+
+  ThreadsFlag threads_;
+};
+
+const bool registered = bench_jobs().add(
+    "step", {
+                .summary = "kelvin's side of 'train': takes steps as JSON lines on stdin ask for",
+                .make = [] { return std::make_unique<StepSide>(); },
+            });
+
+}  // namespace
+}  // namespace kelvin
