@@ -52,13 +52,12 @@ double quota_cores() {
   return quota / period;
 }
 
-// Freed memory stays with the process: every step allocates the same large
-// tensors, and getting zeroed pages from the system again and again is slow.
+// Freed memory stays with the process: every step allocates the same large tensors, and getting
+// zeroed pages from the system again and again is slow.  No allocation is a mapping of its own,
+// which would go back when it is freed, and the heap is never cut.
 void keep_freed_memory() {
-  constexpr int kLarge = 1 << 30;
-  constexpr int kLargestOfOldGlibc = 32 << 20;
-  if (mallopt(M_MMAP_THRESHOLD, kLarge) == 0) mallopt(M_MMAP_THRESHOLD, kLargestOfOldGlibc);
-  mallopt(M_TRIM_THRESHOLD, kLarge);
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);
 }
 

@@ -141,29 +141,40 @@ Coefficients coefficients_of(const std::vector<double>& sums, double count,
   return result;
 }
 
+// `added` in the type and layout of the maps.
+torch::Tensor as_maps(const torch::Tensor& added, const torch::Tensor& maps) {
+  return added.to(maps.scalar_type()).contiguous(kChannelsLast);
+}
+
+// relu(maps * scale + offset + added), by channels.
+torch::Tensor mapped(const torch::Tensor& maps, const torch::Tensor& scale,
+                     const torch::Tensor& offset, const torch::Tensor& added) {
+  const auto rows = rows_of(maps);
+  auto result = torch::empty_like(maps);
+  for_pixels_of(maps, [&]<class Pixel>(Pixel*) {
+    for_rows(rows, [&](int64_t begin, int64_t end) {
+      norm_relu_rows(pixels<const Pixel>(maps), rows.channels,
+                     {.scale = scale.data_ptr<float>(), .offset = offset.data_ptr<float>()},
+                     pixels<const Pixel>(added), begin, end, pixels<Pixel>(result));
+    });
+  });
+  return result;
+}
+
 class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
  public:
   // Weight and bias stand for themselves, so that they get gradients.
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& maps,
                                const torch::Tensor& weight, const torch::Tensor& bias,
                                const c10::optional<torch::Tensor>& added, const BatchNorm& norm) {
-    const auto rows = rows_of(maps);
     const auto by = statistics_of(maps, {.weight = weight,
                                          .bias = bias,
                                          .running_mean = norm.running_mean,
                                          .running_variance = norm.running_variance,
                                          .momentum = norm.momentum,
                                          .epsilon = norm.epsilon});
-    const auto more =
-        added ? added->to(maps.scalar_type()).contiguous(kChannelsLast) : torch::Tensor();
-    auto result = torch::empty_like(maps);
-    for_pixels_of(maps, [&]<class Pixel>(Pixel*) {
-      for_rows(rows, [&](int64_t begin, int64_t end) {
-        norm_relu_rows(pixels<const Pixel>(maps), rows.channels,
-                       {.scale = by.scale.data_ptr<float>(), .offset = by.offset.data_ptr<float>()},
-                       pixels<const Pixel>(more), begin, end, pixels<Pixel>(result));
-      });
-    });
+    const auto more = added ? as_maps(*added, maps) : torch::Tensor();
+    const auto result = mapped(maps, by.scale, by.offset, more);
     context->save_for_backward({maps, by.mean, by.deviation_inverse, by.scale, by.offset,
                                 more.defined() ? result : torch::Tensor()});
     return result;
@@ -231,19 +242,38 @@ bool suits_batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm) {
          is_vector(norm.running_variance, channels);
 }
 
-torch::Tensor batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm,
-                              const torch::Tensor& added) {
-  check(suits_batch_norm_relu(maps, norm),
-        "batch_norm_relu: needs float32 or bfloat16 maps in channels-last, more than one pixel of "
-        "each "
+namespace {
+
+void check_arguments(const char* function, const torch::Tensor& maps, const BatchNorm& norm,
+                     const torch::Tensor& added) {
+  check(suits_batch_norm_relu(maps, norm), function,
+        ": needs float32 or bfloat16 maps in channels-last, more than one pixel of each "
         "channel and a weight, bias, mean and variance for each, got maps ",
         maps.sizes());
-  check(!added.defined() || added.sizes() == maps.sizes(),
-        "batch_norm_relu: what is added must be ", maps.sizes(), ", is ",
-        added.defined() ? added.sizes() : torch::IntArrayRef());
+  check(!added.defined() || added.sizes() == maps.sizes(), function, ": what is added must be ",
+        maps.sizes(), ", is ", added.defined() ? added.sizes() : torch::IntArrayRef());
+}
+
+}  // namespace
+
+torch::Tensor batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm,
+                              const torch::Tensor& added) {
+  check_arguments("batch_norm_relu", maps, norm, added);
   return BatchNormRelu::apply(maps, norm.weight, norm.bias,
                               added.defined() ? c10::optional<torch::Tensor>(added) : c10::nullopt,
                               norm);
+}
+
+torch::Tensor running_norm_relu(const torch::Tensor& maps, const BatchNorm& norm,
+                                const torch::Tensor& added) {
+  check_arguments("running_norm_relu", maps, norm, added);
+  torch::NoGradGuard no_grad;
+  const auto mean = norm.running_mean.to(torch::kFloat64);
+  const auto variance = norm.running_variance.to(torch::kFloat64);
+  const auto scale = norm.weight.to(torch::kFloat64) / (variance + norm.epsilon).sqrt();
+  const auto offset = norm.bias.to(torch::kFloat64) - mean * scale;
+  return mapped(maps, scale.to(torch::kFloat32), offset.to(torch::kFloat32),
+                added.defined() ? as_maps(added, maps) : torch::Tensor());
 }
 
 }  // namespace kelvin

@@ -13,9 +13,10 @@ namespace {
 // Below this share of the largest variance a direction of the sample is rounding.
 constexpr double kLeastVariance = 1e-6;
 
-// The directions [dims, at most `count`] in which rows vary most, orthonormal.
+// The directions [dims, at most `count`] in which rows vary most, orthonormal, in float32.
 torch::Tensor main_directions(const torch::Tensor& rows, int64_t count) {
-  const auto centred = rows - rows.mean(0);
+  auto centred = rows.to(torch::kFloat32, /*non_blocking=*/false, /*copy=*/true);
+  centred.sub_(centred.mean(0));
   const auto [values, vectors] =
       torch::linalg_eigh(centred.matmul(centred.t()).to(torch::kFloat64));
   const auto largest = values[-1].item<double>();
@@ -25,14 +26,14 @@ torch::Tensor main_directions(const torch::Tensor& rows, int64_t count) {
   if (count == 0) return {};
   const auto chosen = vectors.narrow(1, vectors.size(1) - count, count);
   const auto lengths = values.narrow(0, values.size(0) - count, count).sqrt();
-  const auto directions = centred.t().matmul((chosen / lengths).to(rows.scalar_type()));
+  const auto directions = centred.t().matmul((chosen / lengths).to(torch::kFloat32));
   // Directions of small variance are orthonormal only to their share of rounding: once more, by
   // the Cholesky factor of their products.
   const auto products = directions.t().matmul(directions).to(torch::kFloat64);
   const auto factor = torch::linalg_cholesky(products);
   const auto identity = torch::eye(count, torch::kFloat64);
   const auto inverse = at::linalg_solve_triangular(factor, identity, /*upper=*/false);
-  return directions.matmul(inverse.t().to(rows.scalar_type())).contiguous();
+  return directions.matmul(inverse.t().to(torch::kFloat32)).contiguous();
 }
 
 }  // namespace
@@ -60,8 +61,7 @@ FeatureSketch FeatureSketch::anchored(const torch::Tensor& sample, int64_t ancho
   FeatureSketch result(dims_, width_, seed_);
   if (is_exact()) return result;
   // One number at least is left for the rest.
-  const auto directions =
-      main_directions(sample.to(torch::kFloat32), std::min(anchors, width_ - 1));
+  const auto directions = main_directions(sample, std::min(anchors, width_ - 1));
   if (directions.defined()) result.keep(directions);
   return result;
 }

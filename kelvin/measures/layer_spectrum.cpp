@@ -6,6 +6,7 @@
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/math/independent_work.h"
 #include "kelvin/math/layer_matrices.h"
 #include "kelvin/measures/feature_spectrum.h"
 #include "kelvin/measures/measure.h"
@@ -14,12 +15,13 @@
 namespace kelvin {
 namespace {
 
-// That a sketch's anchors come from.  Kept in half the bytes: anchors are directions, and those are
-// made orthonormal in float32 whatever they come from.
-constexpr int64_t kPilotSamples = 1024;
+// So many samples at most are those that a sketch's anchors come from.  They are kept in half the
+// bytes: anchors are directions, made orthonormal in float32 whatever they come from.
+constexpr int64_t kMostPilots = 1024;
 constexpr auto kPilotType = torch::kBFloat16;
 constexpr int64_t kPilotBytes = 2;
-constexpr int64_t kCurvePoints = 25;    // of the curve over gamma, from 1e-4 to 1e-1
+constexpr int64_t kSpectraAtOnce = 2;  // eigenvalues are computed on one core each
+constexpr int64_t kCurvePoints = 25;   // of the curve over gamma, from 1e-4 to 1e-1
 
 struct LayerSpectrumOptions {
   double gamma = 1e-3;
@@ -74,7 +76,7 @@ class LayerSpectrum : public Measure {
   Needs needs() const override {
     const bool is_anchored =
         options_.spectrum.protocol == SpectrumProtocol::sketch && options_.spectrum.anchors > 0;
-    return {.layers = true, .sample = is_anchored ? kPilotSamples : 0};
+    return {.layers = true, .sample = is_anchored ? pilots() : 0};
   }
 
   void see_sample(const Record& record) override {
@@ -85,7 +87,7 @@ class LayerSpectrum : public Measure {
       layer.pilot.push_back(feature_rows(recorded.output).to(kPilotType));
       int64_t rows = 0;
       for (const auto& part : layer.pilot) rows += part.size(0);
-      if (rows >= kPilotSamples) set_anchors(layer);
+      if (rows >= pilots()) set_anchors(layer);
     }
   }
 
@@ -107,11 +109,7 @@ class LayerSpectrum : public Measure {
   }
 
   bool wants_another_pass() override {
-    for (auto& layer : layers_) {
-      if (layer.pass == pass_ && layer.spectrum.rows() > 0) {
-        layer.values = layer.spectrum.values();
-      }
-    }
+    compute_values();
     if (!has_further_passes() && options_.enlarge) enlarge_unreliable();
     if (!has_further_passes()) return false;
     for (auto& layer : layers_) {
@@ -200,6 +198,27 @@ class LayerSpectrum : public Measure {
     int64_t held = 0;
   };
 
+  // Where little is measured, finding anchors is not to take longer than what they are for.
+  int64_t pilots() const {
+    if (context_.test_samples <= 0) return kMostPilots;
+    return std::clamp<int64_t>(context_.test_samples / 2, 1, kMostPilots);
+  }
+
+  // Of the layers that this pass was for.
+  void compute_values() {
+    std::vector<SeenLayer*> due;
+    for (auto& layer : layers_) {
+      if (layer.pass == pass_ && layer.spectrum.rows() > 0) due.push_back(&layer);
+    }
+    const auto count = static_cast<int64_t>(due.size());
+    for (int64_t first = 0; first < count; first += kSpectraAtOnce) {
+      for_each_independent(std::min(kSpectraAtOnce, count - first), [&](int64_t i) {
+        auto& layer = *due[static_cast<size_t>(first + i)];
+        layer.values = layer.spectrum.values();
+      });
+    }
+  }
+
   // Other measures take their part.
   int64_t budget(int64_t held) const {
     return std::max<int64_t>(0, context_.memory / 4 * 3 - held);
@@ -215,13 +234,14 @@ class LayerSpectrum : public Measure {
           FeatureSpectrum::bytes_for(dims, context_.test_samples, options_.spectrum));
       const bool is_sketched =
           options_.spectrum.protocol == SpectrumProtocol::sketch && dims > options_.spectrum.sketch;
-      const auto pilot = options_.spectrum.anchors > 0 ? kPilotSamples : 0;
+      const auto pilot = options_.spectrum.anchors > 0 ? pilots() : 0;
       if (!is_sketched) continue;
       plan.held += dims * (kFloat * (options_.spectrum.anchors + 1) + kPilotBytes * pilot);
     }
-    // Sums are there twice while products are added to them and while their spectrum is computed,
-    // for one layer at a time.
-    if (!plan.bytes.empty()) plan.held += *std::max_element(plan.bytes.begin(), plan.bytes.end());
+    // Sums are there twice while products are added to them, and while their spectrum is computed.
+    if (!plan.bytes.empty()) {
+      plan.held += kSpectraAtOnce * *std::max_element(plan.bytes.begin(), plan.bytes.end());
+    }
     int64_t used = 0;
     int64_t pass = 0;
     for (const auto bytes : plan.bytes) {
@@ -265,11 +285,11 @@ class LayerSpectrum : public Measure {
           "' must be finite, has a NaN or an infinity");
   }
 
-  static void set_anchors(SeenLayer& layer) {
+  void set_anchors(SeenLayer& layer) const {
     const auto sample = torch::cat(layer.pilot);
     layer.pilot.clear();
     check_finite(layer, sample);
-    layer.spectrum.anchor_to(sample.narrow(0, 0, std::min<int64_t>(kPilotSamples, sample.size(0))));
+    layer.spectrum.anchor_to(sample.narrow(0, 0, std::min(pilots(), sample.size(0))));
   }
 
   bool has_further_passes() const {

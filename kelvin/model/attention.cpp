@@ -55,18 +55,20 @@ torch::Tensor Attention::mixed_values(const torch::Tensor& qkv, const std::strin
   const auto samples = qkv.size(0);
   const auto tokens = qkv.size(1);
   const auto head_width = options_.width / options_.heads;
-  // [3, samples, heads, tokens, head width]
+  // Queries, keys and values, each [samples, heads, tokens, head width].
   const auto parts =
-      qkv.view({samples, tokens, 3, options_.heads, head_width}).permute({2, 0, 3, 1, 4});
-  // Queries are divided instead of logits: they are fewer numbers.
+      qkv.view({samples, tokens, 3, options_.heads, head_width}).permute({2, 0, 3, 1, 4}).unbind(0);
   const double divisor = std::sqrt(static_cast<double>(head_width)) * options_.temperature;
-  const auto logits = product_of(parts[0] / divisor, parts[1].transpose(-2, -1));
+  const auto logits =
+      product_of(parts[0], parts[1].transpose(-2, -1), 1 / divisor, ProductOrder::matrices);
   const auto shares = options_.map(logits);
   if (taps) {
     taps->record({.name = name, .logits = logits, .shares = shares, .head_width = head_width},
                  2 * logits.numel() * head_width);
   }
-  return product_of(shares, parts[2]).transpose(1, 2).reshape({samples, tokens, options_.width});
+  return product_of(shares, parts[2], 1, ProductOrder::rows)
+      .transpose(1, 2)
+      .reshape({samples, tokens, options_.width});
 }
 
 }  // namespace kelvin

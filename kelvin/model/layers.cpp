@@ -20,11 +20,11 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
   return c10::get<torch::ExpandingArray<2>>(layer->options.padding());
 }
 
-// Kernels of our own are for training, not for what is measured.
-bool takes_fast_path() { return !is_plain() && torch::GradMode::is_enabled(); }
+// Kernels of our own multiply float32; in bfloat16 LibTorch's are faster.
+bool takes_fast_products() { return !is_plain() && !at::autocast::is_cpu_enabled(); }
 
-// Those of products are for float32; in bfloat16 LibTorch's are faster.
-bool takes_fast_products() { return takes_fast_path() && !at::autocast::is_cpu_enabled(); }
+// Winograd's algorithm costs a digit or two: enough to train with, not for what is measured.
+bool takes_fast_convolutions() { return takes_fast_products() && torch::GradMode::is_enabled(); }
 
 // A convolution that leaves maps their size and looks at the pixels next to each.
 bool is_same_3x3(const torch::nn::Conv2d& layer) {
@@ -37,7 +37,7 @@ bool is_same_3x3(const torch::nn::Conv2d& layer) {
 torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& input,
                         const torch::Tensor& weight, const torch::Tensor& bias) {
   const auto& options = layer->options;
-  if (takes_fast_products() && is_same_3x3(layer) && suits_convolution_3x3(input, weight)) {
+  if (takes_fast_convolutions() && is_same_3x3(layer) && suits_convolution_3x3(input, weight)) {
     return convolution_3x3(input, weight, bias);
   }
   return torch::conv2d(input, weight, bias, options.stride(), padding_of(layer), options.dilation(),
@@ -89,8 +89,14 @@ torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& in
       linear(in_precision(input), in_precision(layer->weight), in_precision(layer->bias)));
 }
 
-torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right) {
-  return in_precision(torch::matmul(in_precision(left), in_precision(right)));
+torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right, double factor,
+                         ProductOrder order) {
+  if (takes_fast_products() && !rounds_products() && suits_batched_product(left, right)) {
+    return batched_product(left, right, factor, order);
+  }
+  // The left ones are multiplied instead of the products: they are fewer numbers.
+  const auto scaled = factor == 1 ? left : left * factor;
+  return in_precision(torch::matmul(in_precision(scaled), in_precision(right)));
 }
 
 torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,
@@ -101,13 +107,25 @@ torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& pro
                         .running_variance = norm->running_var,
                         .momentum = norm->options.momentum().value_or(0),
                         .epsilon = norm->options.eps()};
-  if (takes_fast_path() && norm->is_training() && norm->options.momentum().has_value() &&
-      suits_batch_norm_relu(product, fused)) {
-    norm->num_batches_tracked.add_(1);
-    return batch_norm_relu(product, fused, added);
+  if (!is_plain() && suits_batch_norm_relu(product, fused)) {
+    if (!norm->is_training() && !torch::GradMode::is_enabled()) {
+      return running_norm_relu(product, fused, added);
+    }
+    if (norm->is_training() && norm->options.momentum().has_value()) {
+      norm->num_batches_tracked.add_(1);
+      return batch_norm_relu(product, fused, added);
+    }
   }
   const auto normed = norm(product);
   return torch::relu(added.defined() ? normed + added : normed);
+}
+
+torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tensor& product) {
+  const bool by_batch = norm->is_training();
+  return torch::batch_norm(product, norm->weight, norm->bias,
+                           by_batch ? torch::Tensor() : norm->running_mean,
+                           by_batch ? torch::Tensor() : norm->running_var, by_batch, 0,
+                           norm->options.eps(), torch::globalContext().userEnabledCuDNN());
 }
 
 Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,

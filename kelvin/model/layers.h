@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "kelvin/math/batched_product.h"
 #include "kelvin/model/model.h"
 
 namespace kelvin {
@@ -26,12 +27,17 @@ void check_dropout(const Settings& settings, double dropout);
 // What a layer itself makes of its input, in the precision of the moment (see precision.h).
 torch::Tensor product_of(const torch::nn::Conv2d& layer, const torch::Tensor& input);
 torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& input);
-torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right);
+// factor * left right of the matrices of all heads, [samples, heads, ...]; in `rows` order, heads
+// of a token lie together where that costs nothing.
+torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right, double factor,
+                         ProductOrder order);
 
-// relu(norm(product) + added), in few passes where training may take them; `added` may be
-// undefined.
+// relu(norm(product) + added), in few passes where that is possible; `added` may be undefined.
 torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,
                           const torch::Tensor& added = {});
+
+// norm(product), of which the normalisation remembers nothing.
+torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tensor& product);
 
 // What a layer did: `product` is what it made of `input`, `output` what became of that.
 Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,

@@ -64,6 +64,7 @@ class Taps {
   // Forward passes end once they recorded this layer, by throwing LayerReached; empty: they do not.
   void end_after(const std::string& layer) { last_layer_ = layer; }
 
+  bool keeps_all_layers() const { return options_.layers; }
   const std::vector<Tap>& layers() const { return layers_; }
   const std::vector<AttentionTap>& attention() const { return attention_; }
   int64_t macs() const { return macs_; }

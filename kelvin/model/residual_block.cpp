@@ -8,6 +8,15 @@ namespace kelvin {
 
 using torch::nn::BatchNorm2d;
 
+namespace {
+
+// Computed once more beside the sum, because only those who look at all layers want it.
+torch::Tensor before_add(const BatchNorm2d& norm, const torch::Tensor& product, const Taps& taps) {
+  return taps.keeps_all_layers() ? normed_aside(norm, product) : torch::Tensor();
+}
+
+}  // namespace
+
 ResidualBlock::ResidualBlock(const BlockShape& shape) : shape_(shape) {}
 
 void ResidualBlock::register_shortcut() {
@@ -49,10 +58,11 @@ torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string&
   const auto hidden = normed_relu(bn1_, first);
   if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
   const auto second = product_of(conv2_, hidden);
-  if (taps == nullptr) return normed_relu(bn2_, second, shortcut(input, taps));
-  const auto residual = bn2_(second);
-  auto output = torch::relu(residual + shortcut(input, taps));
-  taps->record(residual_tap(tap_of(name + ".conv2", conv2_, hidden, second, output), residual));
+  auto output = normed_relu(bn2_, second, shortcut(input, taps));
+  if (taps) {
+    taps->record(residual_tap(tap_of(name + ".conv2", conv2_, hidden, second, output),
+                              before_add(bn2_, second, *taps)));
+  }
   return output;
 }
 
@@ -79,10 +89,11 @@ torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string&
   const auto spatial = normed_relu(bn2_, second);
   if (taps) taps->record(tap_of(name + ".conv2", conv2_, narrow, second, spatial));
   const auto third = product_of(conv3_, spatial);
-  if (taps == nullptr) return normed_relu(bn3_, third, shortcut(input, taps));
-  const auto residual = bn3_(third);
-  auto output = torch::relu(residual + shortcut(input, taps));
-  taps->record(residual_tap(tap_of(name + ".conv3", conv3_, spatial, third, output), residual));
+  auto output = normed_relu(bn3_, third, shortcut(input, taps));
+  if (taps) {
+    taps->record(residual_tap(tap_of(name + ".conv3", conv3_, spatial, third, output),
+                              before_add(bn3_, third, *taps)));
+  }
   return output;
 }
 

@@ -152,6 +152,27 @@ TEST(BatchNormRelu, HandsOnNan) {
   EXPECT_FALSE(result.select(1, 0).isnan().any().item<bool>());
 }
 
+TEST(RunningNormRelu, IsLibTorchsInEvaluation) {
+  for (const bool is_added : {false, true}) {
+    const auto setting = setting_of({6, 16, 9, 7}, is_added);
+    const BatchNorm norm{.weight = setting.weight,
+                         .bias = setting.bias,
+                         .running_mean = setting.running_mean.clone(),
+                         .running_variance = setting.running_variance.clone()};
+    const auto result = running_norm_relu(setting.maps, norm, setting.added);
+    auto expected =
+        torch::batch_norm(setting.maps.to(torch::kFloat64), norm.weight.to(torch::kFloat64),
+                          norm.bias.to(torch::kFloat64), norm.running_mean.to(torch::kFloat64),
+                          norm.running_variance.to(torch::kFloat64), false, 0.1, 1e-5, false);
+    if (is_added) expected = expected + setting.added;
+    const auto off = (result - expected.relu()).abs().max().item<double>();
+    EXPECT_LT(off, 1e-5 * expected.abs().max().item<double>());
+    EXPECT_TRUE(norm.running_mean.equal(setting.running_mean));  // nothing is remembered
+    EXPECT_TRUE(norm.running_variance.equal(setting.running_variance));
+    EXPECT_FALSE(result.requires_grad());
+  }
+}
+
 TEST(BatchNormRelu, SaysWhatItCannotDo) {
   const auto setting = setting_of({2, 4, 3, 3}, false);
   const BatchNorm norm{.weight = setting.weight,

@@ -70,10 +70,10 @@ TEST(CachedProbes, SayWhatWasChosenAndWhetherItConverged) {
 }
 
 TEST(CachedProbes, ChooseTheStrongPenaltyWhereWeakOnesOverfit) {
-  // 40 samples, 60 features of which one tells a little.
-  const auto labels = torch::arange(40) % 2;
-  auto features = noise({40, 60}, 3);
-  features.select(1, 0) += labels;
+  // As many features as there are samples to learn from, and one of them tells most of it.
+  const auto labels = torch::arange(400) % 2;
+  auto features = noise({400, 320}, 3);
+  features.select(1, 0) += 2 * labels;
   CachedProbes probes({.l2 = {1, 1e-6}});
   probes.see_train(record_of(labels, features, 2));
   probes.see_test(record_of(labels, features, 2));

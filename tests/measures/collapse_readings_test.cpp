@@ -93,8 +93,8 @@ TEST_F(CollapseReadings, OfTheClassifierNeedItsWeight) {
   // The weight itself has all four classes, its products with means those three.
   EXPECT_EQ(reading_of(readings, "nc2_weight_equinorm").definition["classes"], 4);
   EXPECT_EQ(reading_of(readings, "nc3_dual_etf_error").definition["classes"], 3);
-  EXPECT_EQ(reading_of(readings, "nc1_trace_pinv_unscaled").value,
-            3 * reading_of(readings, "nc1_trace_pinv").value);
+  EXPECT_DOUBLE_EQ(reading_of(readings, "nc1_trace_pinv_unscaled").value,
+                   3 * reading_of(readings, "nc1_trace_pinv").value);
   EXPECT_NEAR(reading_of(readings, "nc2_product_etf_error").value,
               reading_of(readings, "nc3_dual_etf_error").value / 9, 1e-15);
 }

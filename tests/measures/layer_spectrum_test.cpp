@@ -198,7 +198,8 @@ TEST(LayerSpectrum, TakesMorePassesWhenTheMemoryIsShort) {
     ++passes;
   } while (measure->wants_another_pass());
   EXPECT_EQ(passes, 3);
-  expect_same(measure->compute(), expected);
+  // Rounding differs, because not the same layers share the cores.
+  expect_same(measure->compute(), expected, 1e-12);
   EXPECT_LE(measure->memory(record, 50), 1'200'000);
   const MeasureContext too_little{.memory = 100'000, .test_samples = 50};
   EXPECT_EQ(error_of([&] { make_measure("layer_spectrum", exact, too_little)->update(record); }),

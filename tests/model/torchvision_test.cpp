@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/math/plain_path.h"
 #include "kelvin/model/model.h"
 #include "tests/support/oracle.h"
 #include "tests/support/same_weights.h"
@@ -160,6 +161,7 @@ void expect_relatively_close(const torch::Tensor& actual, const torch::Tensor& e
 TEST_P(Torchvision, GivesTheSameOutputsGradientsAndCounts) {
   const auto& twin = GetParam();
   const auto model = built();
+  const PlainScope plain(true);  // layers_test.cpp compares the paths
   Taps taps;
   if (twin.with_gradients) {
     const auto logits = model->forward(images_for(twin), &taps);

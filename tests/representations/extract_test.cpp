@@ -61,6 +61,7 @@ TEST_F(Extract, GivesWhatTheModelSaysInEvaluationMode) {
   const auto batch =
       BatchMaker(dataset_.mean, dataset_.deviation).make(dataset_.test, {0, 1, 2, 3, 4, 5, 6});
   model_->eval();
+  torch::NoGradGuard no_grad;
   EXPECT_TRUE(record.logits.equal(model_->forward(batch.images)));
   EXPECT_TRUE(record.labels.equal(dataset_.test.labels));
   EXPECT_EQ(record.split, Split::test);
@@ -187,6 +188,7 @@ TEST_F(Extract, NormalisesForeignImagesWithTheTrainedDatasetsStatistics) {
   const auto batch =
       BatchMaker(dataset_.mean, dataset_.deviation).make(foreign.test, {0, 1, 2, 3, 4, 5, 6});
   model_->eval();
+  torch::NoGradGuard no_grad;
   EXPECT_TRUE(record.logits.equal(model_->forward(batch.images)));
 }
 
