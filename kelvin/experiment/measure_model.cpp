@@ -182,9 +182,10 @@ class Session {
             int64_t pass = 0) {
     const auto& needs = measures_.needs();
     const bool for_measures = !is_ood || needs.ood;
+    const bool with_layers = split == Split::train ? measures_.needs_train_layers() : needs.layers;
     ExtractOptions options{.split = split,
                            .is_ood = is_ood,
-                           .with_layers = needs.layers && for_measures,
+                           .with_layers = with_layers && for_measures,
                            .with_attention = needs.attention && for_measures};
     if (split == Split::train) options.indices = train_order(dataset, pass);
     extract(model_, dataset, dataset_, options, [&](const Record& record) {

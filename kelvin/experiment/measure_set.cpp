@@ -11,6 +11,7 @@ namespace kelvin {
 void MeasureSet::add(const std::string& name, std::unique_ptr<Measure> measure) {
   const auto own = measure->needs();
   needs_.train_split |= own.train_split;
+  needs_train_layers_ |= own.train_split && own.layers;
   needs_.layers |= own.layers;
   needs_.layer_inputs |= own.layer_inputs;
   needs_.attention |= own.attention;

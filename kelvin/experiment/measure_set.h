@@ -15,6 +15,8 @@ class MeasureSet {
   void add(const std::string& name, std::unique_ptr<Measure> measure);
 
   const Needs& needs() const { return needs_; }
+  // Whether somebody looks at the layers of training samples, not only of test samples.
+  bool needs_train_layers() const { return needs_train_layers_; }
   size_t size() const { return measures_.size(); }
 
   // Bytes that all of them hold at most when they are shown so many samples such as the one in
@@ -44,6 +46,7 @@ class MeasureSet {
   };
   std::vector<Member> measures_;
   Needs needs_;
+  bool needs_train_layers_ = false;
 };
 
 }  // namespace kelvin

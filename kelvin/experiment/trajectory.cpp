@@ -212,7 +212,7 @@ Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first
     if (!uses_batches) std::sort(sample.begin(), sample.end());
     extract(state.model, dataset_, dataset_,
             {.split = split,
-             .with_layers = needs.layers,
+             .with_layers = split == Split::train ? measures.needs_train_layers() : needs.layers,
              .with_attention = needs.attention,
              .batch_statistics = uses_batches,
              .indices = sample},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/parallel_gram.h"
 
 namespace kelvin {
 namespace {
@@ -42,7 +43,9 @@ void GramAccumulator::update(const torch::Tensor& rows) {
   check(torch::isfinite(doubles).all().item<bool>(),
         "GramAccumulator: rows must be finite, got a NaN or an infinity");
   // Never in place: copies of an accumulator and states handed out share the tensor.
-  gram_ = torch::addmm(gram_, doubles.t(), doubles);
+  gram_ = gram_ + parallel_gram(rows.size(0), rows.size(1), [&](int64_t begin, int64_t end) {
+            return doubles.slice(0, begin, end);
+          });
   rows_ += rows.size(0);
 }
 

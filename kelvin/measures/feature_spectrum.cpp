@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/parallel_gram.h"
 
 namespace kelvin {
 namespace {
@@ -121,22 +122,28 @@ SpectrumValues FeatureSpectrum::values_of_gathered() const {
   constexpr int64_t kBlock = 4096;
   const auto rows = torch::cat(gathered_);
   const auto count = std::max<int64_t>(1, rows.size(0) - 1);
-  // What is sketched is known to a few digits only: single precision does for its products.
-  const auto type = is_sketched() ? torch::kFloat32 : torch::kFloat64;
-  const auto products_of = [&](const torch::Tensor& columns) {
-    auto products = torch::zeros({rows.size(0), rows.size(0)}, type);
-    for (const auto& block : columns.split(kBlock, 1)) {
-      const auto doubles = block.to(torch::kFloat64);
-      const auto centred = (doubles - doubles.mean(0)).to(type);
-      products.addmm_(centred, centred.t());
-    }
-    return products.to(torch::kFloat64);
+  const auto centred = [&](const torch::Tensor& columns) {
+    const auto doubles = columns.to(torch::kFloat64);
+    return doubles - doubles.mean(0);
   };
   if (!is_sketched()) {
-    const auto squares = torch::linalg_eigvalsh(products_of(rows)).flip(0).clamp_min(0);
+    const auto products =
+        parallel_gram(rows.size(1), rows.size(0), [&](int64_t begin, int64_t end) {
+          return centred(rows.slice(1, begin, end)).t().contiguous();
+        });
+    const auto squares = torch::linalg_eigvalsh(products).flip(0).clamp_min(0);
     const auto values = squares.slice(0, 0, count).sqrt();
     return {.projected = values, .corrected = values};
   }
+  // What is sketched is known to a few digits only: single precision does for its products.
+  const auto products_of = [&](const torch::Tensor& columns) {
+    auto products = torch::zeros({rows.size(0), rows.size(0)}, torch::kFloat32);
+    for (const auto& block : columns.split(kBlock, 1)) {
+      const auto floats = centred(block).to(torch::kFloat32);
+      products.addmm_(floats, floats.t());
+    }
+    return products.to(torch::kFloat64);
+  };
   const auto rest = products_of(rows.slice(1, anchors()));
   const auto all = products_of(rows.slice(1, 0, anchors())) + rest;
   const auto descending = [&](const torch::Tensor& products) {

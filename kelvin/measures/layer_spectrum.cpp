@@ -20,6 +20,8 @@ namespace {
 constexpr int64_t kMostPilots = 1024;
 constexpr auto kPilotType = torch::kBFloat16;
 constexpr int64_t kPilotBytes = 2;
+// Products of so few samples cost less than a sketch of their features.
+constexpr int64_t kFewSamples = 1024;
 constexpr int64_t kSpectraAtOnce = 2;  // eigenvalues are computed on one core each
 constexpr int64_t kCurvePoints = 25;   // of the curve over gamma, from 1e-4 to 1e-1
 
@@ -224,16 +226,32 @@ class LayerSpectrum : public Measure {
     return std::max<int64_t>(0, context_.memory / 4 * 3 - held);
   }
 
+  // A sketch is exact where samples are few and their features fit.
+  SpectrumOptions options_for(const Record& record) const {
+    auto exact = options_.spectrum;
+    exact.protocol = SpectrumProtocol::exact;
+    if (options_.spectrum.protocol != SpectrumProtocol::sketch ||
+        context_.test_samples > kFewSamples) {
+      return options_.spectrum;
+    }
+    int64_t bytes = 0;
+    for (const auto& recorded : record.layers) {
+      bytes += FeatureSpectrum::bytes_for(feature_rows(recorded.output).size(1),
+                                          context_.test_samples, exact);
+    }
+    return bytes <= budget(0) ? exact : options_.spectrum;
+  }
+
   // Layers in their order, to as few passes as the memory allows.
   Plan planned(const Record& record) const {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     Plan plan;
+    const auto options = options_for(record);
     for (const auto& recorded : record.layers) {
       const auto dims = feature_rows(recorded.output).size(1);
-      plan.bytes.push_back(
-          FeatureSpectrum::bytes_for(dims, context_.test_samples, options_.spectrum));
+      plan.bytes.push_back(FeatureSpectrum::bytes_for(dims, context_.test_samples, options));
       const bool is_sketched =
-          options_.spectrum.protocol == SpectrumProtocol::sketch && dims > options_.spectrum.sketch;
+          options.protocol == SpectrumProtocol::sketch && dims > options.sketch;
       const auto pilot = options_.spectrum.anchors > 0 ? pilots() : 0;
       if (!is_sketched) continue;
       plan.held += dims * (kFloat * (options_.spectrum.anchors + 1) + kPilotBytes * pilot);
@@ -265,6 +283,7 @@ class LayerSpectrum : public Measure {
   void add_new_layers(const Record& record) {
     if (!layers_.empty()) return;
     const auto plan = planned(record);
+    const auto options = options_for(record);
     for (size_t i = 0; i < record.layers.size(); ++i) {
       const auto& recorded = record.layers[i];
       const auto dims = feature_rows(recorded.output).size(1);
@@ -274,7 +293,7 @@ class LayerSpectrum : public Measure {
             byte_text(context_.memory));
       const auto seed = named_seed(context_.seed, "sketch " + recorded.name);
       layers_.push_back({.name = recorded.name,
-                         .spectrum = FeatureSpectrum(dims, options_.spectrum, seed),
+                         .spectrum = FeatureSpectrum(dims, options, seed),
                          .pass = plan.passes[i]});
     }
   }

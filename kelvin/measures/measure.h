@@ -18,7 +18,7 @@ namespace kelvin {
 // Which records a measure has to be shown.
 struct Needs {
   bool train_split = false;   // besides the test split, which everyone gets
-  bool layers = false;        // records of all layers
+  bool layers = false;        // records of all layers, of the splits that are needed
   bool layer_inputs = false;  // with their weights and inputs, not the outputs alone
   bool attention = false;     // records of all attention layers
   bool ood = false;           // the same splits of the foreign datasets

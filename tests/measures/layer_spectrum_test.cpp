@@ -203,7 +203,7 @@ TEST(LayerSpectrum, TakesMorePassesWhenTheMemoryIsShort) {
   EXPECT_LE(measure->memory(record, 50), 1'200'000);
   const MeasureContext too_little{.memory = 100'000, .test_samples = 50};
   EXPECT_EQ(error_of([&] { make_measure("layer_spectrum", exact, too_little)->update(record); }),
-            "layer_spectrum: layer 'a' with 900 features needs 781 KiB for protocol exact, "
+            "layer_spectrum: layer 'a' with 900 features needs 1.14 MiB for protocol exact, "
             "measure.memory allows 97.7 KiB");
 }
 
