@@ -13,7 +13,7 @@ namespace {
 torch::Tensor checked(const char* where, const torch::Tensor& singular_values) {
   check(singular_values.dim() == 1 && singular_values.size(0) > 0, where,
         ": needs a list of singular values, got ", singular_values.sizes());
-  const auto values = singular_values.to(torch::kFloat64);
+  auto values = singular_values.to(torch::kFloat64);
   check(values.max().item<double>() > 0, where, ": needs a singular value above 0, got none");
   return values;
 }
