@@ -9,6 +9,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/norm_relu_rows.h"
+#include "kelvin/math/plain_path.h"
 
 namespace kelvin {
 namespace {
@@ -181,6 +182,7 @@ class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& results) {
+    check_first_derivative("batch_norm_relu");
     const auto saved = context->get_saved_variables();
     const auto& maps = saved.at(0);
     const auto& inverse = saved.at(2);

@@ -7,6 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/independent_work.h"
+#include "kelvin/math/plain_path.h"
 
 // Of whatever BLAS LibTorch is linked to.
 extern "C" void sgemm_(const char* transposes_first, const char* transposes_second, const int* rows,
@@ -37,7 +38,8 @@ bool is_float_batch(const torch::Tensor& tensor) {
 }
 
 torch::Tensor readable(const torch::Tensor& tensor) {
-  return is_readable(tensor) ? tensor : tensor.contiguous();
+  // Not contiguous(): that leaves what is spread over one element as it is.
+  return is_readable(tensor) ? tensor : tensor.clone(torch::MemoryFormat::Contiguous);
 }
 
 // How a BLAS, for which columns lie together, sees the matrices of a tensor: transposed, or as they
@@ -119,6 +121,7 @@ class BatchedProduct : public torch::autograd::Function<BatchedProduct> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& results) {
+    check_first_derivative("batched_product");
     const auto saved = context->get_saved_variables();
     const auto& left = saved.at(0);
     const auto& right = saved.at(1);

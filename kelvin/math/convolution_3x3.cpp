@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/plain_path.h"
 #include "kelvin/math/winograd_kernels.h"
 
 namespace kelvin {
@@ -111,6 +112,7 @@ class Convolution3x3 : public torch::autograd::Function<Convolution3x3> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& results) {
+    check_first_derivative("convolution_3x3");
     const auto saved = context->get_saved_variables();
     const auto& maps = saved.at(0);
     const auto& weight = saved.at(1);

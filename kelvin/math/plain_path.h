@@ -18,4 +18,8 @@ class PlainScope {
   bool was_plain_;
 };
 
+// To be called where a gradient is computed by a kernel: an Error if the gradient of that gradient
+// is to be recorded, which a kernel cannot do.
+void check_first_derivative(const char* function);
+
 }  // namespace kelvin

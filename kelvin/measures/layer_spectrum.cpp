@@ -213,8 +213,10 @@ class LayerSpectrum : public Measure {
       if (layer.pass == pass_ && layer.spectrum.rows() > 0) due.push_back(&layer);
     }
     const auto count = static_cast<int64_t>(due.size());
-    for (int64_t first = 0; first < count; first += kSpectraAtOnce) {
-      for_each_independent(std::min(kSpectraAtOnce, count - first), [&](int64_t i) {
+    // Enlarged ones take all the memory there is.
+    const auto at_once = is_enlarged_ ? 1 : kSpectraAtOnce;
+    for (int64_t first = 0; first < count; first += at_once) {
+      for_each_independent(std::min(at_once, count - first), [&](int64_t i) {
         auto& layer = *due[static_cast<size_t>(first + i)];
         layer.values = layer.spectrum.values();
       });
@@ -235,11 +237,14 @@ class LayerSpectrum : public Measure {
       return options_.spectrum;
     }
     int64_t bytes = 0;
+    int64_t largest = 0;
     for (const auto& recorded : record.layers) {
-      bytes += FeatureSpectrum::bytes_for(feature_rows(recorded.output).size(1),
-                                          context_.test_samples, exact);
+      const auto dims = feature_rows(recorded.output).size(1);
+      const auto own = FeatureSpectrum::bytes_for(dims, context_.test_samples, exact);
+      bytes += own;
+      largest = std::max(largest, own);
     }
-    return bytes <= budget(0) ? exact : options_.spectrum;
+    return bytes <= budget(kSpectraAtOnce * largest) ? exact : options_.spectrum;
   }
 
   // Layers in their order, to as few passes as the memory allows.
@@ -338,6 +343,7 @@ class LayerSpectrum : public Measure {
       }
       used += bytes;
       layer.spectrum = layer.spectrum.enlarged(larger);
+      is_enlarged_ = true;
       layer.values.reset();
       layer.pass = pass;
     }
@@ -367,6 +373,7 @@ class LayerSpectrum : public Measure {
   LayerSpectrumOptions options_;
   std::vector<SeenLayer> layers_;  // in order of execution
   int64_t pass_ = 0;
+  bool is_enlarged_ = false;
 };
 
 const bool registered = measures().add(

@@ -68,6 +68,26 @@ TEST(BatchedProduct, HasTheGradientsOfMatmul) {
   }
 }
 
+// The gradient of a sum is one number, seen everywhere.
+TEST(BatchedProduct, TakesAGradientThatIsSpreadOverOneElement) {
+  const auto left = torch::ones({1, 1, 1, 4}).set_requires_grad(true);
+  const auto right = torch::full({1, 1, 4, 1}, 3.0).set_requires_grad(true);
+  batched_product(left, right).sum().backward();
+  EXPECT_TRUE(left.grad().eq(3).all().item<bool>());
+  EXPECT_TRUE(right.grad().eq(1).all().item<bool>());
+}
+
+TEST(BatchedProduct, HasFirstDerivativesOnly) {
+  const auto left = torch::ones({1, 1, 2, 4}).set_requires_grad(true);
+  const auto right = torch::ones({1, 1, 4, 2}).set_requires_grad(true);
+  const auto product = batched_product(left, right).square().sum();
+  EXPECT_EQ(error_of([&] {
+              torch::autograd::grad({product}, {left}, {}, /*retain_graph=*/true,
+                                    /*create_graph=*/true);
+            }),
+            "batched_product: has first derivatives only; those of higher order need a PlainScope");
+}
+
 TEST(BatchedProduct, HasTheSameBitsOnAnyNumberOfThreads) {
   const auto [left, right] = layouts().at(1);
   const auto before = at::get_num_threads();
