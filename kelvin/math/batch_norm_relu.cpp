@@ -175,7 +175,7 @@ class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
                                          .momentum = norm.momentum,
                                          .epsilon = norm.epsilon});
     const auto more = added ? as_maps(*added, maps) : torch::Tensor();
-    const auto result = mapped(maps, by.scale, by.offset, more);
+    auto result = mapped(maps, by.scale, by.offset, more);
     context->save_for_backward({maps, by.mean, by.deviation_inverse, by.scale, by.offset,
                                 more.defined() ? result : torch::Tensor()});
     return result;
@@ -201,7 +201,7 @@ class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
           .channels = rows.channels,
           .map = {.scale = scale.data_ptr<float>(), .offset = saved.at(4).data_ptr<float>()},
           .mean = saved.at(1).data_ptr<float>()};
-      const auto both = summed(rows, [&](int64_t begin, int64_t end, double* part) {
+      auto both = summed(rows, [&](int64_t begin, int64_t end, double* part) {
         gradient_sums_of_rows(each, begin, end, pixels<Pixel>(masked), part);
       });
       const auto by = coefficients_of(both, static_cast<double>(rows.count), scale, inverse);

@@ -10,10 +10,11 @@
 #include "kelvin/math/plain_path.h"
 
 // Of whatever BLAS LibTorch is linked to.
-extern "C" void sgemm_(const char* transposes_first, const char* transposes_second, const int* rows,
-                       const int* columns, const int* terms, const float* alpha, const float* first,
-                       const int* first_step, const float* second, const int* second_step,
-                       const float* beta, float* result, const int* result_step)
+extern "C" void blas_product(const char* transposes_first, const char* transposes_second,
+                             const int* rows, const int* columns, const int* terms,
+                             const float* alpha, const float* first, const int* first_step,
+                             const float* second, const int* second_step, const float* beta,
+                             float* result, const int* result_step) __asm__("sgemm_")
     __attribute__((weak));
 
 namespace kelvin {
@@ -85,9 +86,9 @@ void multiply(const torch::Tensor& left, const torch::Tensor& right, double fact
       const auto sample = i / heads;
       const auto head = i % heads;
       // Rows that lie together are columns of the transposed: right^T left^T.
-      sgemm_(second.transposition(), first.transposition(), &columns, &rows, &terms, &alpha,
-             second.at(sample, head), &second.step, first.at(sample, head), &first.step, &beta,
-             to + sample * result.stride(0) + head * result.stride(1), &result_step);
+      blas_product(second.transposition(), first.transposition(), &columns, &rows, &terms, &alpha,
+                   second.at(sample, head), &second.step, first.at(sample, head), &first.step,
+                   &beta, to + sample * result.stride(0) + head * result.stride(1), &result_step);
     }
   });
 }
@@ -141,7 +142,7 @@ class BatchedProduct : public torch::autograd::Function<BatchedProduct> {
 }  // namespace
 
 bool suits_batched_product(const torch::Tensor& left, const torch::Tensor& right) {
-  return sgemm_ != nullptr && is_float_batch(left) && is_float_batch(right) &&
+  return blas_product != nullptr && is_float_batch(left) && is_float_batch(right) &&
          left.size(0) == right.size(0) && left.size(1) == right.size(1) &&
          left.size(3) == right.size(2) && is_readable(left) && is_readable(right);
 }

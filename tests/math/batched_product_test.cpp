@@ -100,7 +100,9 @@ TEST(BatchedProduct, HasTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(BatchedProduct, SaysWhatItCannotDo) {
-  const auto [left, right] = layouts().front();
+  const auto factors = layouts().front();
+  const auto& left = factors.left;
+  const auto& right = factors.right;
   EXPECT_FALSE(suits_batched_product(left.to(torch::kFloat64), right.to(torch::kFloat64)));
   EXPECT_FALSE(suits_batched_product(left[0], right[0]));
   EXPECT_FALSE(suits_batched_product(left, right.narrow(2, 0, 4)));
