@@ -13,7 +13,17 @@ namespace {
 // Two are enough to hide an uneven step; more would only cost memory.
 constexpr size_t kAhead = 2;
 
+int64_t end_of_batch(int64_t begin, int64_t batch_size, int64_t samples) {
+  const auto end = std::min(begin + batch_size, samples);
+  return samples - end == 1 ? samples : end;
+}
+
 }  // namespace
+
+int64_t count_batches(int64_t samples, int64_t batch_size) {
+  const auto whole = samples / batch_size;
+  return whole + (samples % batch_size > (whole > 0 ? 1 : 0) ? 1 : 0);
+}
 
 BatchStream::BatchStream(const BatchMaker& maker, const Images& images, std::vector<int64_t> order,
                          int64_t batch_size, int64_t epoch)
@@ -45,8 +55,9 @@ void BatchStream::make_all() {
   std::exception_ptr failure;
   try {
     const auto samples = static_cast<int64_t>(order_.size());
-    for (int64_t begin = 0; begin < samples && has_room(); begin += batch_size_) {
-      const auto end = std::min(begin + batch_size_, samples);
+    int64_t end = 0;
+    for (int64_t begin = 0; begin < samples && has_room(); begin = end) {
+      end = end_of_batch(begin, batch_size_, samples);
       auto batch = maker_.make(images_, {order_.begin() + begin, order_.begin() + end}, epoch_);
       const std::lock_guard lock(mutex_);
       ready_.push_back(std::move(batch));

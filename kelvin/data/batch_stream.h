@@ -13,6 +13,10 @@
 
 namespace kelvin {
 
+// How many batches an epoch has.  A single image that is left over joins the batch before it: batch
+// normalisation would have nothing to take a variance of.
+int64_t count_batches(int64_t samples, int64_t batch_size);
+
 // The batches of one epoch in order, made on a thread of its own while the network computes.  The
 // maker and the images must outlive it.
 class BatchStream {

@@ -44,7 +44,7 @@ void use_channels_last(Model& model) {
 }
 
 int64_t steps_per_epoch(const TrainOptions& options, int64_t samples) {
-  return (samples + options.batch_size - 1) / options.batch_size;
+  return count_batches(samples, options.batch_size);
 }
 
 RateOptions rate_options(const TrainOptions& options, int64_t samples) {
@@ -156,7 +156,8 @@ class Training {
     for (auto* observer : observers_) observer->before_training(state_);
     while (state_.epoch < options_.epochs) {
       auto order = epoch_order(order_seed, state_.epoch, samples_);
-      const auto done = std::min(epoch_steps_ * options_.batch_size, samples_);
+      const bool is_over = epoch_steps_ >= state_.steps_per_epoch;
+      const auto done = is_over ? samples_ : epoch_steps_ * options_.batch_size;
       order.erase(order.begin(), order.begin() + done);
       BatchStream stream(batches, dataset_.train, std::move(order), options_.batch_size,
                          state_.epoch);
@@ -213,6 +214,9 @@ class Training {
     lap();
     state_.temperature = temperature_of_step(state_.step);
     state_.rate = rate_of_step(state_.step);
+    check(std::isfinite(state_.temperature) && state_.temperature > 0,
+          "train: the learned temperature became ", state_.temperature, " at step ", state_.step,
+          " (loss ", state_.loss, ", lr = ", state_.rate, "); try a smaller lr");
     optimizer_->zero_gradients();
     const auto labels = batch.labels.to(device_);
     const auto values = loss_(logits_of(batch), labels, temperature_tensor());

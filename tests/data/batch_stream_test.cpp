@@ -44,6 +44,26 @@ TEST_F(BatchStreamTest, GivesTheBatchesThatTheMakerWouldGive) {
   EXPECT_FALSE(stream.next().has_value()) << "stays at its end";
 }
 
+TEST_F(BatchStreamTest, GivesASingleLastImageToTheBatchBeforeIt) {
+  for (const int64_t samples : {1, 10, 11, 12, 20, 21}) {
+    const auto order = epoch_order(1, 0, samples);
+    BatchStream stream(maker_, images_, order, 10, /*epoch=*/0);
+    std::vector<int64_t> sizes;
+    int64_t sum = 0;
+    while (const auto batch = stream.next()) sizes.push_back(batch->labels.size(0));
+    for (const auto size : sizes) sum += size;
+    EXPECT_EQ(sum, samples);
+    EXPECT_EQ(static_cast<int64_t>(sizes.size()), count_batches(samples, 10)) << samples;
+    if (samples > 1) {
+      EXPECT_GT(sizes.back(), 1) << samples;
+    }
+  }
+  EXPECT_EQ(count_batches(11, 10), 1);
+  EXPECT_EQ(count_batches(12, 10), 2);
+  EXPECT_EQ(count_batches(50'000, 128), 391);
+  EXPECT_EQ(count_batches(0, 10), 0);
+}
+
 TEST_F(BatchStreamTest, EndsAtOnceWithoutSamples) {
   BatchStream stream(maker_, images_, {}, 10, 0);
   EXPECT_FALSE(stream.next().has_value());

@@ -446,6 +446,7 @@ INSTANTIATE_TEST_SUITE_P(
                               [](auto& o) { o.augmentation = Augmentation::crop_flip; }),
                     continued("Adam", [](auto& o) { o.optimizer.kind = OptimizerKind::adam; }),
                     continued("Adamw", [](auto& o) { o.optimizer.kind = OptimizerKind::adamw; }),
+                    continued("SingleImageLeftOver", [](auto& o) { o.batch_size = 7; }),
                     continued("Average", [](auto& o) { o.average_decay = 0.9; }),
                     continued("Bfloat16", [](auto& o) { o.precision = Precision::bf16; }),
                     continued("LearnedTemperature",
