@@ -1,8 +1,25 @@
 #include "kelvin/experiment/checkpoints.h"
 
+#include <torch/torch.h>
+
 #include <utility>
 
+#include "kelvin/core/check.h"
+
 namespace kelvin {
+namespace {
+
+// An update may overflow after its loss was found to be finite.
+void check_finite(const TrainState& state, const TrainSnapshot& snapshot) {
+  for (const auto& [name, tensor] : snapshot.weights) {
+    check(!tensor.is_floating_point() || torch::isfinite(tensor).all().item<bool>(), "train: '",
+          name, "' is not finite after step ", state.step, " (T = ", state.temperature,
+          ", lr = ", state.rate, "), so the checkpoint before it is kept; try a smaller lr or a ",
+          "longer warm-up");
+  }
+}
+
+}  // namespace
 
 Checkpoints::Checkpoints(const RunFolder& folder, const CheckpointSettings& settings,
                          const RunLog& log, RunFacts facts)
@@ -32,7 +49,9 @@ void Checkpoints::save(const TrainState& state, bool is_best) {
   // What training goes on from is not written again: in the middle of that there would be none.
   const bool is_new = state.step != saved_step_;
   if (is_new) {
-    write_checkpoint(folder_.path(), {.training = state.snapshot(),
+    auto snapshot = state.snapshot();
+    check_finite(state, snapshot);
+    write_checkpoint(folder_.path(), {.training = std::move(snapshot),
                                       .seconds = facts_.seconds(),
                                       .sizes = log_.sizes(),
                                       .stalls = facts_.stalls(),

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <set>
 
+#include "tests/support/errors.h"
 #include "tests/support/train_state.h"
 
 namespace kelvin {
@@ -40,6 +42,19 @@ class CheckpointsTest : public testing::Test {
 };
 
 using Names = std::set<std::string>;
+
+TEST_F(CheckpointsTest, KeepTheOneBeforeWeightsThatAreNotFinite) {
+  auto observer = checkpoints({.steps = 5});
+  observer.after_epoch(training_.at(10));
+  auto state = training_.at(15);
+  state.snapshot = [] {
+    return TrainSnapshot{.step = 15, .weights = {{"fc.weight", torch::tensor({1.0, INFINITY})}}};
+  };
+  EXPECT_EQ(error_of([&] { observer.after_step(state); }),
+            "train: 'fc.weight' is not finite after step 15 (T = 1, lr = 0.1), so the checkpoint "
+            "before it is kept; try a smaller lr or a longer warm-up");
+  EXPECT_EQ(target("last"), "step-10");
+}
 
 TEST_F(CheckpointsTest, AreSavedAfterEachEpochAndKeepTheLastAndTheBest) {
   auto observer = checkpoints();
