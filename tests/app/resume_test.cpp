@@ -119,6 +119,70 @@ TEST_F(ResumeVerb, GoesOnToTheSameBitsHoweverOftenItIsKilled) {
   EXPECT_GT(load_run(folder / "run").metadata.at("resumed").back().at("step"), 0);
 }
 
+// A network with everything that has a state: convolutions, batch normalisation, dropout, momentum,
+// averaged weights, augmented images, measuring in between.
+std::vector<std::string> stateful_run(const std::string& output) {
+  return {"train",
+          "--model",
+          "resnet10",
+          "--dataset",
+          "glyphs10",
+          "--epochs",
+          "3",
+          "-b",
+          "50",
+          "--threads",
+          "2",
+          "--augment",
+          "crop-flip",
+          "--quiet",
+          "--checkpoint-steps",
+          "4",
+          "--output",
+          output,
+          "model.width=0.25",
+          "model.stem_stride=2",
+          "train.ema=0.9",
+          "data.train_samples=600",
+          "data.test_samples=200",
+          "measure.epoch_samples=50",
+          "measure.train_samples=100",
+          "measure.steps_per_decade=3"};
+}
+
+// At moments from the start of the process to its end; each run is killed once and goes on.
+TEST(KilledRunsSlow, GoOnToTheSameBitsFromTwentyRandomMoments) {
+  constexpr int kRuns = 20;
+  const TemporaryFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  const auto whole = run_tool(stateful_run(folder / "whole"));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const auto seed = std::random_device{}();
+  std::mt19937 random(seed);
+  int killed = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto run = folder / ("run" + std::to_string(i));
+    const auto moment = std::uniform_real_distribution(0.0, seconds.count())(random);
+    StartedCommand command(tool_words(stateful_run(run)));
+    std::this_thread::sleep_for(std::chrono::duration<double>(moment));
+    command.send(SIGKILL);
+    const bool is_killed = command.wait().exit_code != 0;
+    killed += is_killed ? 1 : 0;
+    if (is_killed) {
+      // Before there is a folder nothing can be lost.
+      const auto again =
+          fs::exists(run) ? run_tool({"resume", run, "--quiet"}) : run_tool(stateful_run(run));
+      ASSERT_EQ(again.exit_code, 0)
+          << "killed after " << moment << " s, seed " << seed << ": " << again.err;
+    }
+    expect_same_run(run, folder / "whole");
+    ASSERT_FALSE(testing::Test::HasFailure()) << "killed after " << moment << " s, seed " << seed;
+    fs::remove_all(run);
+  }
+  EXPECT_GE(killed, kRuns / 2);
+}
+
 TEST_F(ResumeVerb, RefusesOtherThreadsUnlessInexact) {
   const TemporaryFolder folder;
   stopped_run(folder / "run", SIGKILL, 3);

@@ -16,6 +16,7 @@
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
+#include "tests/support/events.h"
 #include "tests/support/requests.h"
 #include "tests/support/tiny_run.h"
 
@@ -87,6 +88,30 @@ TEST_F(FinishedRun, HasALineOfMetricsBeforeTrainingAndAfterEachEpoch) {
   }
   EXPECT_LT(first_run->metrics[2].at("loss").get<double>(),
             first_run->metrics[0].at("loss").get<double>());
+}
+
+TEST_F(FinishedRun, TellsTensorboardWhatItsMetricsSay) {
+  std::map<int64_t, std::map<std::string, float>> told;  // by step
+  int64_t files = 0;
+  for (const auto& entry : fs::directory_iterator(first())) {
+    if (!entry.path().filename().string().starts_with("events.out.tfevents.")) continue;
+    ++files;
+    for (const auto& event : read_events(entry.path())) {
+      told[event.step].insert(event.values.begin(), event.values.end());
+    }
+  }
+  EXPECT_EQ(files, 1);
+  int64_t compared = 0;
+  for (const auto& line : first_run->metrics) {
+    const auto& values = told[line.at("step").get<int64_t>()];
+    for (const auto& [name, value] : line.items()) {
+      if (name == "step" || !value.is_number()) continue;
+      ASSERT_TRUE(values.contains(name)) << name;
+      EXPECT_EQ(values.at(name), value.get<float>()) << name;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 20);
 }
 
 TEST_F(FinishedRun, SaysInTheLastLineWhatTheReadingsSay) {
