@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -18,6 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr auto kReadings = "readings.jsonl";
 constexpr auto kDefinitions = "definitions.json";
+constexpr auto kMeanOver = "mean_over";  // key of a definition
 
 Reading reading_of(const Json& line, const Json& definitions) {
   Reading reading{.name = line.at("name"), .definition = Definition::object()};
@@ -34,6 +36,17 @@ Reading reading_of(const Json& line, const Json& definitions) {
   }
   reading.definition = Definition(definitions.at(line.at("definition").get<std::string>()));
   return reading;
+}
+
+// Whether it is a mean of a detector's readings on several datasets, one of which `readings`
+// replace.
+bool is_mean_of_replaced(const Reading& mean, const Readings& readings) {
+  const auto members = mean.definition.find(kMeanOver);
+  if (mean.detector.empty() || members == mean.definition.end()) return false;
+  return std::any_of(readings.begin(), readings.end(), [&](const Reading& reading) {
+    return reading.detector == mean.detector && reading.name == mean.name &&
+           std::find(members->begin(), members->end(), Json(reading.ood)) != members->end();
+  });
 }
 
 }  // namespace
@@ -53,6 +66,12 @@ std::string identity_of(const Reading& reading) {
 
 void merge_readings(const fs::path& folder, const Readings& readings) {
   auto merged = load_readings(folder);
+  Json definitions = Json::object();
+  for (const auto& reading : merged) {
+    definitions[definition_id(reading.definition)] = reading.definition;
+  }
+  std::erase_if(merged,
+                [&](const Reading& reading) { return is_mean_of_replaced(reading, readings); });
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < merged.size(); ++i) places[identity_of(merged[i])] = i;
   for (const auto& reading : readings) {
@@ -64,18 +83,20 @@ void merge_readings(const fs::path& folder, const Readings& readings) {
     }
   }
 
-  Json definitions = Json::object();
+  Json used = Json::object();
   std::string lines;
   for (const auto& reading : merged) {
     const auto id = definition_id(reading.definition);
-    definitions[id] = reading.definition;
+    used[id] = definitions[id] = reading.definition;
     auto line = fields_of(reading);
     line["definition"] = id;
     lines += line.dump() + "\n";
   }
-  // Definitions first: at no moment does a reading refer to one that is not there.
+  // At no moment does a reading refer to a definition that is not there: first old and new ones,
+  // and those that nobody refers to any more are dropped last.
   write_file_atomically(folder / kDefinitions, definitions.dump(1) + "\n");
   write_file_atomically(folder / kReadings, lines);
+  if (used != definitions) write_file_atomically(folder / kDefinitions, used.dump(1) + "\n");
 }
 
 Readings load_readings(const fs::path& folder) {

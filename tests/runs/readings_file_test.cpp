@@ -74,6 +74,30 @@ TEST(MergeReadings, ReplacesAReadingThatSaysTheSameThing) {
   EXPECT_EQ(loaded[1].value, 5);
 }
 
+// Means over datasets, one of which is measured anew, are means of what is no longer there.
+TEST(MergeReadings, DropsMeansOfWhatItReplaces) {
+  const TemporaryFolder folder;
+  const auto auroc = [](const std::string& detector, const std::string& ood, double value) {
+    return Reading{.name = "auroc",
+                   .value = value,
+                   .detector = detector,
+                   .ood = ood,
+                   .definition = {{"score", detector}, {"fit", value}}};
+  };
+  auto mean = auroc("msp", "far", 0.5);
+  mean.definition["mean_over"] = {"svhn", "mnist"};
+  auto other = mean;
+  other.detector = "neco";
+  merge_readings(folder.path(), {auroc("msp", "svhn", 0.4), auroc("msp", "mnist", 0.6), mean,
+                                 auroc("neco", "svhn", 0.4), other});
+  merge_readings(folder.path(), {auroc("msp", "svhn", 0.9)});
+  std::vector<std::string> left;
+  for (const auto& each : load_readings(folder.path())) left.push_back(each.detector + each.ood);
+  EXPECT_EQ(left, (std::vector<std::string>{"mspsvhn", "mspmnist", "necosvhn", "necofar"}));
+  // No definition is kept that nobody refers to.
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder / "definitions.json")).size(), 4U);
+}
+
 TEST(MergeReadings, KeepsReadingsThatDifferInAnythingButTheValue) {
   const TemporaryFolder folder;
   const Readings readings = {{.name = "rank", .value = 1, .definition = kLogits},
