@@ -3,6 +3,7 @@
 #include <array>
 #include <set>
 
+#include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/runs/readings_file.h"
@@ -17,12 +18,20 @@ using Json = nlohmann::ordered_json;
 constexpr auto kMetrics = "metrics.jsonl";
 constexpr auto kTrajectory = "trajectory.jsonl";
 constexpr auto kNotes = "notes.jsonl";
+constexpr auto kDefinitions = "trajectory_definitions.json";
 constexpr std::array kFiles = {kMetrics, kTrajectory, kNotes};
 
 Array array_of(const std::vector<double>& values, std::vector<int64_t> shape) {
   return {.dtype = "f8",
           .shape = std::move(shape),
           .bytes = {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)}};
+}
+
+Json load_definitions(const fs::path& path) {
+  if (!fs::exists(path)) return Json::object();
+  auto definitions = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  check(definitions.is_object(), path.string(), ": not a JSON object");
+  return definitions;
 }
 
 // A new file whatever the clock says: a run may go on within the second, in the same process.
@@ -44,7 +53,8 @@ struct RunLog::Events {
 RunLog::RunLog(const RunFolder& folder, const RunContext& context, int64_t first_step)
     : folder_(folder),
       context_(context),
-      events_(new Events{new_events(folder.path(), context, first_step)}) {}
+      events_(new Events{new_events(folder.path(), context, first_step)}),
+      definitions_(load_definitions(folder.path() / kDefinitions)) {}
 
 RunLog::~RunLog() = default;
 
@@ -62,6 +72,7 @@ void RunLog::add_trajectory(int64_t step, double epoch, const Readings& readings
   auto& spectrum = line["logits_singular_values"] = Json::array();
   auto& others = line["readings"] = Json::array();
   std::set<std::string> seen;
+  const auto known = definitions_.size();
   for (const auto& reading : readings) {
     if (reading.name == "singular_value" && reading.layer.empty()) {
       spectrum.push_back(reading.value);
@@ -70,7 +81,16 @@ void RunLog::add_trajectory(int64_t step, double epoch, const Readings& readings
     // The first of a name is by the default definition; lines have no room for others.
     auto place = reading;
     place.definition = Definition::object();
-    if (seen.insert(identity_of(place)).second) others.push_back(fields_of(reading));
+    if (!seen.insert(identity_of(place)).second) continue;
+    auto fields = fields_of(reading);
+    const auto id = definition_id(reading.definition);
+    fields["definition"] = id;
+    if (!definitions_.contains(id)) definitions_[id] = reading.definition;
+    others.push_back(std::move(fields));
+  }
+  // First: at no moment does a line refer to a definition that is not there.
+  if (definitions_.size() > known) {
+    write_file_atomically(folder_.path() / kDefinitions, definitions_.dump(1) + "\n");
   }
   append_line(folder_.path() / kTrajectory, line.dump());
 }

@@ -12,7 +12,8 @@
 namespace kelvin {
 
 // What a run writes down while it trains.  All of it only grows, line by line, so that a run can go
-// on from any moment whose sizes are known.
+// on from any moment whose sizes are known; definitions of what is cut back stay, and are met
+// again.
 class RunLog {
  public:
   // Events for TensorBoard replace those of earlier processes from `first_step` on.
@@ -24,7 +25,8 @@ class RunLog {
   // One flat object: what was observed at a step.
   void add_metrics(const nlohmann::ordered_json& line) const;
 
-  // The singular values of the logits, and the readings.
+  // The singular values of the logits, and the readings, each with the id of its definition, which
+  // trajectory_definitions.json holds once.
   void add_trajectory(int64_t step, double epoch, const Readings& readings) const;
 
   // What a person should know: written down, and told to the outside.
@@ -50,6 +52,7 @@ class RunLog {
   const RunFolder& folder_;
   const RunContext& context_;
   std::unique_ptr<Events> events_;
+  mutable nlohmann::ordered_json definitions_;  // by id, as in trajectory_definitions.json
 };
 
 }  // namespace kelvin

@@ -188,7 +188,10 @@ void Trajectory::look_closely(const TrainState& state, MeasureSet& measures,
              .with_attention = needs.attention,
              .batch_statistics = uses_batches,
              .indices = first_of(test_sample_, needs.sample)},
-            [&](const Record& record) { measures.see_sample(record); });
+            [&](const Record& record) {
+              check_finite(state, record);
+              measures.see_sample(record);
+            });
   }
   if (needs.gradients) {
     measures.see_gradients(

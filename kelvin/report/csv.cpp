@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kelvin/report/comparison.h"
 #include "kelvin/report/run_figures.h"
@@ -15,23 +17,35 @@ std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
+bool has_named_points(const LineFigure& figure) {
+  return std::any_of(figure.series.begin(), figure.series.end(), [](const Series& series) {
+    return std::any_of(series.points.begin(), series.points.end(),
+                       [](const PlotPoint& point) { return !point.name.empty(); });
+  });
+}
+
 Table table_of(const LineFigure& figure) {
   Table table;
-  const bool has_names = !figure.x.names.empty();
-  for (const auto& name : {std::string("series"), std::string("detail"),
-                           has_names ? std::string("layer") : figure.x.label, figure.y.label,
+  const bool has_layers = !figure.x.names.empty();
+  const bool has_points = has_named_points(figure);
+  std::vector<std::string> names = {"series", "detail"};
+  if (has_points) names.emplace_back("point");
+  for (const auto& name : {has_layers ? std::string("layer") : figure.x.label, figure.y.label,
                            std::string("low"), std::string("high")}) {
-    table.columns.push_back({.name = name});
+    names.push_back(name);
   }
+  for (const auto& name : names) table.columns.push_back({.name = name});
   std::string label;
   for (const auto& series : figure.series) {
     // A series without a label goes on with the one before it: another seed.
     if (!series.label.empty()) label = series.label;
     for (const auto& point : series.points) {
-      const auto x =
-          has_names ? figure.x.names.at(static_cast<size_t>(point.x)) : number_text(point.x);
-      table.rows.push_back({label, series.detail, x, number_text(point.y), number_text(point.low),
-                            number_text(point.high)});
+      std::vector<std::string> row = {label, series.detail};
+      if (has_points) row.push_back(point.name);
+      row.push_back(has_layers ? figure.x.names.at(static_cast<size_t>(point.x))
+                               : number_text(point.x));
+      for (const double value : {point.y, point.low, point.high}) row.push_back(number_text(value));
+      table.rows.push_back(std::move(row));
     }
   }
   return table;

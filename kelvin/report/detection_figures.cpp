@@ -164,7 +164,7 @@ std::vector<PlotPoint> points_over(const FigureInput& in, size_t rho, size_t aur
   for (const auto& group : in.comparison.groups) {
     const std::optional<double> x = value(group, rho);
     const std::optional<double> y = value(group, auroc);
-    if (x && y) points.push_back({.x = *x, .y = *y});
+    if (x && y) points.push_back({.x = *x, .y = *y, .name = group.short_label});
   }
   return points;
 }
@@ -192,8 +192,10 @@ void add_trade_off(const FigureInput& in, size_t rho, size_t auroc,
       {.label = "mean over seeds", .points = points_over(in, rho, auroc, mean_of)});
   if (seeds.size() > 1) {
     for (const auto seed : seeds) {
+      // The first stands for all in the legend.
       figure.series.push_back(
-          {.detail = "seed " + std::to_string(seed),
+          {.label = seed == *seeds.begin() ? "each seed" : "",
+           .detail = "seed " + std::to_string(seed),
            .colour = kNeutralColour,
            .stroke = Stroke::dashed,
            .points = points_over(in, rho, auroc, [&](const Group& group, size_t place) {
@@ -213,18 +215,12 @@ void add_trade_off(const FigureInput& in, size_t rho, size_t auroc,
        .definition = ""});
 }
 
-// Of NECO if it was measured, else of the first detector.
 void add_trade_offs(const FigureInput& in, std::vector<RunFigure>& figures) {
   const auto& quantities = in.comparison.quantities;
   for (size_t rho = 0; rho < quantities.size(); ++rho) {
     if (quantities[rho].name != "rho") continue;
-    std::optional<size_t> chosen;
-    for (size_t i = 0; i < quantities.size(); ++i) {
-      const auto& each = quantities[i];
-      if (each.name != "auroc" || each.ood != quantities[rho].ood) continue;
-      if (!chosen || each.detector == "neco") chosen = i;
-    }
-    if (chosen) add_trade_off(in, rho, *chosen, figures);
+    const auto auroc = shown_auroc(in, quantities[rho].ood);
+    if (auroc) add_trade_off(in, rho, *auroc, figures);
   }
 }
 

@@ -27,6 +27,7 @@ struct PlotPoint {
   double y = 0;
   double low = std::numeric_limits<double>::quiet_NaN();  // of the band; both or none
   double high = std::numeric_limits<double>::quiet_NaN();
+  std::string name = {};  // what it stands for, where neither axis tells
 };
 
 enum class Stroke { solid, dashed };

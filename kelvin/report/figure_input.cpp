@@ -46,6 +46,16 @@ std::string definition_of(const FigureInput& in, const ReadingFilter& fits,
   return "";
 }
 
+std::optional<size_t> shown_auroc(const FigureInput& in, const std::string& ood) {
+  const auto& quantities = in.comparison.quantities;
+  std::optional<size_t> chosen;
+  for (size_t i = 0; i < quantities.size(); ++i) {
+    if (quantities[i].name != "auroc" || quantities[i].ood != ood) continue;
+    if (!chosen || quantities[i].detector == "neco") chosen = i;
+  }
+  return chosen;
+}
+
 void add_figure(std::vector<RunFigure>& figures, RunFigure figure) {
   if (auto* lines = std::get_if<LineFigure>(&figure.figure)) {
     if (lines->series.empty()) return;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ std::vector<PlotPoint> mean_points(const std::map<double, std::vector<double>>& 
 // The definition of the first reading that fits.
 std::string definition_of(const FigureInput& in, const ReadingFilter& fits,
                           const std::vector<std::string>& without = {});
+
+// Which quantity stands for the detection of `ood`: the AUROC of NECO if it was measured, else of
+// the first detector.
+std::optional<size_t> shown_auroc(const FigureInput& in, const std::string& ood);
 
 // Unless it is empty; its name becomes one that no other figure has.
 void add_figure(std::vector<RunFigure>& figures, RunFigure figure);

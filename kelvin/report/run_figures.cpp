@@ -14,6 +14,7 @@
 #include "kelvin/report/figure_input.h"
 #include "kelvin/report/html.h"
 #include "kelvin/report/layer_figures.h"
+#include "kelvin/report/trajectory_figures.h"
 
 namespace kelvin {
 namespace {
@@ -331,12 +332,23 @@ void add_temperature_sweep(const FigureInput& in, std::vector<RunFigure>& figure
   shares.series = {series_over_temperature(in, {.name = "accuracy", .split = "test"},
                                            "test accuracy", kNeutralColour),
                    series_over_temperature(in, {.name = "kappa"}, "κ", 0)};
-  std::set<std::string> shown;  // the first detector or OOD set of each
-  for (const auto& quantity : in.comparison.quantities) {
-    const bool is_rho = quantity.name == "rho";
-    if ((!is_rho && quantity.name != "auroc") || !shown.insert(quantity.name).second) continue;
-    shares.series.push_back(series_over_temperature(
-        in, quantity, is_rho ? "ρ" : "AUROC " + quantity.detector, is_rho ? 5 : 2));
+  // Both of the same foreign data: the first that ρ is known of, or else the first of all.
+  const auto& quantities = in.comparison.quantities;
+  const auto first_of = [&](const char* name) {
+    return std::find_if(quantities.begin(), quantities.end(),
+                        [&](const Quantity& each) { return each.name == name; });
+  };
+  const auto rho = first_of("rho");
+  const auto first = rho != quantities.end() ? rho : first_of("auroc");
+  if (rho != quantities.end()) {
+    shares.series.push_back(series_over_temperature(in, *rho, "ρ, " + rho->ood, 5));
+  }
+  if (first != quantities.end()) {
+    const auto& ood = first->ood;
+    if (const auto auroc = shown_auroc(in, ood)) {
+      shares.series.push_back(series_over_temperature(
+          in, quantities[*auroc], "AUROC " + quantities[*auroc].detector + ", " + ood, 2));
+    }
   }
   for (auto* figure : {&ranks, &shares}) {
     std::erase_if(figure->series, [](const Series& series) { return series.points.empty(); });
@@ -371,6 +383,7 @@ std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Compariso
   add_norms(in, figures);
   add_ranks(in, figures);
   add_rank_over_gamma(in, figures);
+  add_trajectory_figures(in, figures);
   add_spectra(in, figures);
   add_layer_figures(in, figures);
   add_detection_figures(in, figures);

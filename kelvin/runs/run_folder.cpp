@@ -124,6 +124,7 @@ Run load_run(const fs::path& path) {
           .config = Config::load(path / "config.toml"),
           .metadata = Json::object(),
           .metrics = load_lines(path / "metrics.jsonl"),
+          .trajectory = load_trajectory(path),
           .readings = load_readings(path),
           .scores = {}};
   if (fs::exists(path / "metadata.json")) {

@@ -8,6 +8,7 @@
 #include "kelvin/core/reading.h"
 #include "kelvin/runs/config.h"
 #include "kelvin/runs/scores_file.h"
+#include "kelvin/runs/trajectory_file.h"
 
 namespace kelvin {
 
@@ -50,6 +51,7 @@ struct Run {
   Config config;
   nlohmann::ordered_json metadata;
   std::vector<nlohmann::ordered_json> metrics;
+  std::vector<TrajectoryLine> trajectory = {};
   Readings readings;
   std::vector<Scores> scores;
   RunStatus status = RunStatus::running;

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
+#include "kelvin/runs/readings_file.h"
 #include "tests/support/errors.h"
 #include "tests/support/train_state.h"
 
@@ -50,6 +52,57 @@ TEST(RunLog, HasOfEachNameTheFirstDefinitionInItsTrajectory) {
   ASSERT_EQ(readings.size(), 2U);
   EXPECT_EQ(readings[0].at("value"), 7);
   EXPECT_EQ(readings[1].at("layer"), "conv");
+}
+
+TEST(RunLog, KeepsTheDefinitionOfEachReadingOfItsTrajectory) {
+  ObservedTraining training;
+  const auto lines = training.run.path() / "trajectory.jsonl";
+  const auto file = training.run.path() / "trajectory_definitions.json";
+  const Definition of_rank = {{"gamma", 1e-3}, {"matrix", "M"}};
+  training.log.add_trajectory(1, 0.5,
+                              {{.name = "rank", .value = 7, .definition = of_rank},
+                               {.name = "rank", .value = 9, .definition = {{"gamma", 1e-2}}},
+                               {.name = "norm", .value = 5}});
+  const auto readings = load_lines(lines).at(0).at("readings");
+  ASSERT_EQ(readings.size(), 2U);
+  EXPECT_EQ(readings[0].at("definition"), definition_id(of_rank));
+  EXPECT_EQ(readings[1].at("definition"), definition_id(Definition::object()));
+  // None of what has no place in the line.
+  EXPECT_EQ(nlohmann::json::parse(whole_file(file)),
+            nlohmann::json({{definition_id(of_rank), of_rank},
+                            {definition_id(Definition::object()), Definition::object()}}));
+}
+
+TEST(RunLog, ThatGoesOnKeepsTheDefinitionsThatWereThere) {
+  ObservedTraining training;
+  const auto lines = training.run.path() / "trajectory.jsonl";
+  const auto file = training.run.path() / "trajectory_definitions.json";
+  const auto look = [](int64_t t) {
+    return Readings{{.name = "norm", .value = 2, .definition = {{"temperature", t}}}};
+  };
+  training.log.add_trajectory(0, 0, look(1));
+  const auto sizes = training.log.sizes();
+  training.log.add_trajectory(1, 1, look(2));
+  const auto straight = whole_file(lines);
+  const auto definitions = whole_file(file);
+  RunLog::cut_back(training.run.path(), sizes);
+  const RunLog again(training.run, training.context, 1);
+  fs::remove(file);  // written again only for what is new
+  again.add_trajectory(1, 1, look(2));
+  EXPECT_EQ(whole_file(lines), straight);
+  EXPECT_FALSE(fs::exists(file));
+  again.add_trajectory(2, 2, look(3));
+  EXPECT_EQ(nlohmann::json::parse(whole_file(file)).size(), 3U);
+  EXPECT_EQ(whole_file(file).substr(0, definitions.size() - 3),
+            definitions.substr(0, definitions.size() - 3));  // all but "\n}\n"
+}
+
+TEST(RunLog, RejectsDefinitionsThatAreNone) {
+  ObservedTraining training;
+  write_file_atomically(training.run.path() / "trajectory_definitions.json", "[1]");
+  const auto message = error_of([&] { const RunLog log(training.run, training.context, 1); });
+  EXPECT_NE(message.find("trajectory_definitions.json: not a JSON object"), std::string::npos)
+      << message;
 }
 
 TEST(RunLog, MakesCurvesOfTheTrajectory) {

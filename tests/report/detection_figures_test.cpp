@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kelvin/report/csv.h"
 #include "tests/report/report_runs.h"
 
 namespace kelvin {
@@ -107,6 +108,16 @@ TEST(DetectionFigures, SetDetectionAgainstGeneralisationAPointPerTemperature) {
   EXPECT_EQ(figure.series[2].points[0].x, 0.3);
   ASSERT_EQ(figure.marks.size(), 2U);
   EXPECT_EQ(figure.marks[1].label, "T = 100");
+  // The numbers alone would not tell which temperature a point is of.
+  EXPECT_EQ(figure_csvs({.runs = runs}).at(figures[0].name),
+            "series,detail,point,OOD drop ρ (less generalisation to the right),AUROC of neco,low,"
+            "high\n"
+            "mean over seeds,,T = 1,0.2,0.7,,\n"
+            "mean over seeds,,T = 100,0.6,0.9,,\n"
+            "each seed,seed 0,T = 1,0.1,0.6,,\n"
+            "each seed,seed 0,T = 100,0.5,0.9,,\n"
+            "each seed,seed 1,T = 1,0.3,0.8,,\n"
+            "each seed,seed 1,T = 100,0.7,0.9,,\n");
 }
 
 TEST(DetectionFigures, NeedTwoTemperaturesForATradeOff) {

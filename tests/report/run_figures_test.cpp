@@ -104,5 +104,30 @@ TEST(RunFigures, ShowTheTradeOffOverThreeTemperatures) {
   EXPECT_EQ(ranks->series[0].points[2].y, 3);
 }
 
+TEST(RunFigures, ShowDetectionAndGeneralisationOfTheSameData) {
+  Runs runs;
+  for (const double temperature : {1.0, 10.0, 100.0}) {
+    auto run = run_with_rank(temperature, 0, 9);
+    for (const char* ood : {"cifar100", "svhn"}) {
+      for (const char* detector : {"ash_b", "neco"}) {
+        run.readings.push_back({.name = "auroc",
+                                .value = detector == std::string("neco") ? 0.9 : 0.1,
+                                .split = "test",
+                                .detector = detector,
+                                .ood = ood});
+      }
+    }
+    run.readings.push_back({.name = "rho", .value = 0.5, .ood = "svhn"});
+    runs.push_back(run);
+  }
+  const auto figures = figures_of(runs);
+  const auto* shares = find_lines(figures, "trade-off");
+  ASSERT_NE(shares, nullptr);
+  ASSERT_EQ(shares->series.size(), 2U);
+  EXPECT_EQ(shares->series[0].label, "ρ, svhn");
+  EXPECT_EQ(shares->series[1].label, "AUROC neco, svhn");
+  EXPECT_EQ(shares->series[1].points[0].y, 0.9);
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -30,7 +30,8 @@ inline void expect_same_run(const std::filesystem::path& actual,
   EXPECT_EQ(load_run(actual).status, RunStatus::finished);
   for (const char* name :
        {"checkpoints/last/model.safetensors", "checkpoints/last/training.safetensors",
-        "trajectory.jsonl", "notes.jsonl", "readings.jsonl", "definitions.json"}) {
+        "trajectory.jsonl", "trajectory_definitions.json", "notes.jsonl", "readings.jsonl",
+        "definitions.json"}) {
     EXPECT_EQ(whole_file(actual / name), whole_file(expected / name)) << name;
   }
   EXPECT_NE(whole_file(actual / "checkpoints/last/model.safetensors"), "");
