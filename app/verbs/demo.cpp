@@ -29,7 +29,7 @@ class Demo : public Verb {
     command.add_option("--output", output_, "folder for the runs and the report (runs/RECIPE)")
         ->type_name("DIR");
     command.add_option("--jobs", jobs_, "runs at once (default: as many as cores)")->type_name("N");
-    command.add_option("--recipe", recipe_, "which comparison: demo, demo_tuned")
+    command.add_option("--recipe", recipe_, "which comparison: demo, demo_tuned, trade_off")
         ->type_name("NAME")
         ->capture_default_str();
     command.add_option("--scale", scale_, "a scale of the recipe, for example smoke")
