@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
 #include "kelvin/report/detection_table.h"
@@ -24,12 +26,25 @@ Table table_of(const Readings& readings, bool is_for_people) {
   Table table{.columns = {{"name"}}};
   for (const auto& column : shown) table.columns.push_back({column.name});
   table.columns.push_back({"value", Alignment::right});
+  const bool has_intervals =
+      !is_for_people && std::any_of(readings.begin(), readings.end(), [](const Reading& reading) {
+        return reading.interval.has_value();
+      });
+  if (has_intervals) {
+    table.columns.push_back({"low"});
+    table.columns.push_back({"high"});
+  }
   table.columns.push_back({"definition"});
   for (const auto& reading : readings) {
     std::vector<std::string> row = {reading.name};
     for (const auto& column : shown) row.push_back(column.cell(reading));
     row.push_back(is_for_people ? short_number(reading.value, 5)
                                 : fmt::format("{}", reading.value));
+    if (has_intervals) {
+      const auto& interval = reading.interval;
+      row.push_back(interval ? fmt::format("{}", interval->low) : "");
+      row.push_back(interval ? fmt::format("{}", interval->high) : "");
+    }
     row.push_back(is_for_people ? definition_text(reading.definition) : reading.definition.dump());
     table.rows.push_back(std::move(row));
   }

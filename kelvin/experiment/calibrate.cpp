@@ -120,15 +120,18 @@ Calibrated calibrated(const CalibrationData& data, const RunContext& context) {
   } else {
     context.warn("no temperature was fitted: " + why_none(fitted));
   }
-  // What is always right can be scaled without end here as well; only the penalty would end it.
-  if (fitted.status == TemperatureStatus::unbounded) return result;
   const VectorScalingOptions options;
   const auto vector = fit_vector_scaling(logits, labels, options);
-  if (vector.converged) {
-    result.add_vector(vector, options);
-  } else {
+  if (!vector.converged) {
     context.warn(c10::str("no scale and bias were fitted: after ", vector.iterations,
                           " steps the gradient is ", vector.gradient));
+  } else if (vector.scaled(logits).argmax(1).equal(labels)) {
+    // What is always right can be scaled without end; nothing but the penalty ends it.
+    context.warn(
+        "no scale and bias were fitted: with them every sample they would be fitted on is "
+        "classified right, so that the NLL falls as they grow");
+  } else {
+    result.add_vector(vector, options);
   }
   return result;
 }

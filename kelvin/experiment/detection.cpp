@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
 #include <set>
 
 #include "kelvin/core/check.h"
@@ -141,7 +142,8 @@ Readings Detection::orthodev() const {
   for (const auto& [ood, foreign] : foreign_) {
     const auto mean = foreign.sum / static_cast<double>(foreign.samples);
     const auto value = mean_absolute_cosine(class_means_, mean);
-    if (!value) continue;  // a mean that is zero has no direction
+    // A mean that is zero has no direction; of features that are not finite the notes tell.
+    if (!value || !std::isfinite(*value)) continue;
     readings.push_back(
         {.name = "orthodev",
          .value = *value,
@@ -184,6 +186,8 @@ Readings Detection::readings_of(const Scored& scored, const Scores& scores) cons
 
 Detected Detection::results(const OodGroups& groups) {
   for (auto& [ood, waiting] : waiting_) score(waiting);
+  check(!detectors_.empty() || notes_.empty(),
+        "detectors: none could be used: ", notes_.empty() ? "" : notes_.front());
   Detected detected;
   for (const auto& each : detectors_) {
     for (const auto& [ood, foreign] : each.ood) {

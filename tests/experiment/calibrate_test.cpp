@@ -141,12 +141,13 @@ TEST_F(Calibrate, FitsNoTemperatureToWhatIsWorseThanChance) {
   const auto logits = noise({400, 3}, 6);
   const auto readings =
       calibrate({.validation = dump("val.npz", logits, logits.argmin(1))}, context_);
-  // A scale below 0 makes use of them.
-  EXPECT_EQ(scalings_of(readings), (std::set<std::string>{"none", "vector"}));
+  // A scale below 0 makes use of them, without end.
+  EXPECT_EQ(scalings_of(readings), std::set<std::string>{"none"});
   EXPECT_EQ(reading_of(readings, "nll", {{"scaling", "none"}}).definition.at("temperature_status"),
             "at_chance");
-  ASSERT_EQ(warnings_.size(), 1U);
+  ASSERT_EQ(warnings_.size(), 2U);
   EXPECT_TRUE(warnings_[0].ends_with("than chance, so that the NLL falls as T goes to infinity"));
+  EXPECT_TRUE(warnings_[1].starts_with("no scale and bias were fitted: with them every sample"));
 }
 
 TEST_F(Calibrate, FitsNoTemperatureToWhatSaysNothing) {

@@ -147,6 +147,17 @@ TEST(Detection, GoesOnWithoutOptionalDetectorsThatFail) {
                 "left out nan: the score of a sample is NaN"}));
 }
 
+TEST(Detection, IsAnErrorWhereNoDetectorIsLeft) {
+  Detection detection;
+  detection.add(std::make_unique<Failing>("nan"), true);
+  detection.see_train(record_of({1, 2}, Split::train));
+  fit(detection);
+  detection.see_test(record_of({1}, Split::test));
+  detection.see_test(record_of({1}, Split::test, "a"));
+  EXPECT_EQ(error_of([&] { detection.results({}); }),
+            "detectors: none could be used: left out nan: the score of a sample is NaN");
+}
+
 TEST(Detection, RefusesWhatAnAskedDetectorLacks) {
   Detection detection;
   detection.add(std::make_unique<FirstLogit>("second", DetectorNeeds{.features = true}), false);

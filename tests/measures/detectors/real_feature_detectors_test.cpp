@@ -18,8 +18,17 @@ struct Shown {
   Record train;
   Record test;
   Record foreign;
-  NamedTensors expected;  // of the test samples, by a detector and what it is asked for
+  Record scored;          // the test samples, then the foreign ones
+  NamedTensors expected;  // of those that are scored, by a detector and what it is asked for
 };
+
+Record joined(const Record& first, const Record& second) {
+  auto all = first;
+  all.logits = torch::cat({first.logits, second.logits});
+  all.labels = torch::cat({first.labels, second.labels});
+  all.features = torch::cat({first.features, second.features});
+  return all;
+}
 
 struct Case {
   std::string name;
@@ -32,7 +41,7 @@ struct Case {
 void PrintTo(const Case& asked, std::ostream* out) { *out << asked.name; }
 
 // From the formulas, in the words of NumPy and scikit-learn.
-NamedTensors numpy_scores(const Record& train, const Record& test) {
+NamedTensors numpy_scores(const Record& train, const Record& scored) {
   return oracle(R"(
 from scipy.special import logsumexp
 from sklearn.covariance import EmpiricalCovariance
@@ -81,29 +90,23 @@ out["nci"] = np.sum(W[p] * (h - mean), axis=1) / length(h - mean) + 1e-4 * np.ab
 out["cosine"] = cosine_similarity(h, means).max(1)
 out["cosine_centred"] = cosine_similarity(h - mean, means - mean).max(1)
 )",
-                {{"features", test.features},
-                 {"logits", test.logits},
-                 {"weight", test.weight},
-                 {"bias", test.bias},
+                {{"features", scored.features},
+                 {"logits", scored.logits},
+                 {"weight", scored.weight},
+                 {"bias", scored.bias},
                  {"train_features", train.features},
                  {"train_labels", train.labels},
                  {"train_logits", train.logits}});
 }
 
-// Every detector of features on what the published ResNet-20 makes of real images, against NumPy.
-class RealFeatureDetectors : public RealData, public testing::WithParamInterface<Case> {
+// What the published ResNet-20 makes of real images.
+class RealFeatures : public RealData {
  protected:
-  const Shown& shown() const {
-    static const Shown all = forwarded();
-    return all;
-  }
-
- private:
-  Shown forwarded() const {
+  Shown forwarded(int64_t train_samples) const {
     const auto model = built_model("resnet20");
     load_weights(data_folder() / "weights" / "cifar10-resnet20.safetensors", *model);
     const auto load = [&](const char* name) {
-      return load_dataset(name, {.train_samples = 400,
+      return load_dataset(name, {.train_samples = train_samples,
                                  .test_samples = 100,
                                  .data_folder = data_folder(),
                                  .normalisation = Normalisation::imagenet});
@@ -111,11 +114,26 @@ class RealFeatureDetectors : public RealData, public testing::WithParamInterface
     const auto dataset = load("cifar10");
     Shown all;
     extract(*model, dataset, dataset, {.split = Split::train, .batch_size = 400},
-            [&](const Record& record) { all.train = record; });
+            [&](const Record& record) {
+              all.train = all.train.logits.defined() ? joined(all.train, record) : record;
+            });
     extract(*model, dataset, dataset, {}, [&](const Record& record) { all.test = record; });
     extract(*model, load("svhn"), dataset, {.is_ood = true},
             [&](const Record& record) { all.foreign = record; });
-    all.expected = numpy_scores(all.train, all.test);
+    all.scored = joined(all.test, all.foreign);
+    return all;
+  }
+};
+
+// Every detector of features, against NumPy.
+class RealFeatureDetectors : public RealFeatures, public testing::WithParamInterface<Case> {
+ protected:
+  const Shown& shown() const {
+    static const Shown all = [this] {
+      auto shown = forwarded(400);
+      shown.expected = numpy_scores(shown.train, shown.scored);
+      return shown;
+    }();
     return all;
   }
 };
@@ -123,13 +141,38 @@ class RealFeatureDetectors : public RealData, public testing::WithParamInterface
 TEST_P(RealFeatureDetectors, AgreeWithNumPyAndTellForeignImages) {
   ASSERT_EQ(shown().train.features.sizes(), torch::IntArrayRef({400, 64}));
   ASSERT_EQ(shown().test.features.sizes(), torch::IntArrayRef({100, 64}));
+  ASSERT_EQ(shown().scored.features.sizes(), torch::IntArrayRef({200, 64}));
   const auto& asked = GetParam();
   const auto detector = make_detector(asked.detector, asked.values, asked.temperature);
-  const auto scores = fitted_scores(*detector, shown().train, shown().test);
+  const auto scores = fitted_scores(*detector, shown().train, shown().scored);
   expect_ratio(scores, shown().expected.at(asked.name), 1e-6);
   if (!asked.tells_foreign) return;
-  const auto foreign = detector->score(shown().foreign);
-  EXPECT_LT(foreign.mean().item<double>(), scores.mean().item<double>());
+  EXPECT_LT(scores.slice(0, 100).mean().item<double>(),
+            scores.slice(0, 0, 100).mean().item<double>());
+}
+
+// More than 4096 rows are searched in another way than a few.
+using RealNeighboursSlow = RealFeatures;
+
+TEST_F(RealNeighboursSlow, AreThoseThatScikitLearnFindsInManyRows) {
+  const auto shown = forwarded(4200);
+  ASSERT_EQ(shown.train.features.sizes(), torch::IntArrayRef({4200, 64}));
+  const auto expected =
+      oracle(R"(
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+X, h = (normalize(x[k].astype(float)) for k in ("train_features", "features"))
+distances = NearestNeighbors(n_neighbors=50, algorithm="kd_tree").fit(X).kneighbors(h)[0]
+for k in (1, 50):
+    out[f"knn_{k}"] = -distances[:, k - 1]
+)",
+             {{"features", shown.scored.features}, {"train_features", shown.train.features}});
+  for (const int64_t neighbours : {1, 50}) {
+    const auto detector = make_detector("knn", {{"neighbours", neighbours}});
+    expect_ratio(fitted_scores(*detector, shown.train, shown.scored),
+                 expected.at("knn_" + std::to_string(neighbours)), 1e-6);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

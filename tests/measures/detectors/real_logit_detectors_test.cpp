@@ -18,12 +18,20 @@ constexpr double kTemperature = 2.5;
 
 struct Shown {
   Record train;
-  Record test;
+  Record scored;          // test samples, then foreign ones
   NamedTensors expected;  // of each detector at T = 1, and at kTemperature with a 'T' behind
 };
 
+Record joined(const Record& first, const Record& second) {
+  auto all = first;
+  all.logits = torch::cat({first.logits, second.logits});
+  all.labels = torch::cat({first.labels, second.labels});
+  all.features = torch::cat({first.features, second.features});
+  return all;
+}
+
 // From the formulas as published, in 80 bits: of these images no probability needs more.
-NamedTensors numpy_scores(const Record& train, const Record& test) {
+NamedTensors numpy_scores(const Record& train, const Record& scored) {
   return oracle(R"(
 W, b = x["weight"].astype(float), x["bias"].astype(float)
 h = x["features"].astype(float)
@@ -71,10 +79,10 @@ for T, suffix in ((1, ""), (float(x["temperature"]), "T")):
     for name, scores in scores_at(T).items():
         out[name + suffix] = scores.astype(float)
 )",
-                {{"logits", test.logits},
-                 {"features", test.features},
-                 {"weight", test.weight},
-                 {"bias", test.bias},
+                {{"logits", scored.logits},
+                 {"features", scored.features},
+                 {"weight", scored.weight},
+                 {"bias", scored.bias},
                  {"train_logits", train.logits},
                  {"train_features", train.features},
                  {"temperature", torch::tensor(kTemperature, torch::kFloat64)}});
@@ -92,30 +100,38 @@ class RealLogitDetectors : public RealData, public testing::WithParamInterface<s
   Shown forwarded() const {
     const auto model = built_model("resnet20");
     load_weights(data_folder() / "weights" / "cifar10-resnet20.safetensors", *model);
-    const auto dataset = load_dataset("cifar10", {.train_samples = 200,
-                                                  .test_samples = 100,
-                                                  .data_folder = data_folder(),
-                                                  .normalisation = Normalisation::imagenet});
+    const auto load = [&](const char* name) {
+      return load_dataset(name, {.train_samples = 200,
+                                 .test_samples = 100,
+                                 .data_folder = data_folder(),
+                                 .normalisation = Normalisation::imagenet});
+    };
+    const auto dataset = load("cifar10");
     Shown all;
     extract(*model, dataset, dataset, {.split = Split::train},
             [&](const Record& record) { all.train = record; });
-    extract(*model, dataset, dataset, {}, [&](const Record& record) { all.test = record; });
-    all.expected = numpy_scores(all.train, all.test);
+    extract(*model, dataset, dataset, {}, [&](const Record& record) { all.scored = record; });
+    extract(*model, load("svhn"), dataset, {.is_ood = true},
+            [&](const Record& record) { all.scored = joined(all.scored, record); });
+    all.expected = numpy_scores(all.train, all.scored);
     return all;
   }
 };
 
-TEST_P(RealLogitDetectors, AgreeWithNumPy) {
+TEST_P(RealLogitDetectors, AgreeWithNumPyAndTellForeignImages) {
   ASSERT_EQ(shown().train.logits.size(0), 200);
-  ASSERT_EQ(shown().test.logits.size(0), 100);
+  ASSERT_EQ(shown().scored.logits.size(0), 200);
   for (const double temperature : {1., kTemperature}) {
     const auto detector = make_detector(GetParam(), {}, temperature);
-    const auto scores = fitted_scores(*detector, shown().train, shown().test);
+    const auto scores = fitted_scores(*detector, shown().train, shown().scored);
     const auto& expected = shown().expected.at(GetParam() + (temperature == 1 ? "" : "T"));
     // 80 bits leave 1e-19 of a probability of 1.
     EXPECT_TRUE(((scores - expected).abs() <= 1e-6 * expected.abs() + 1e-17).all().item<bool>())
         << "at " << temperature << "\n"
         << torch::stack({scores, expected}, 1);
+    EXPECT_LT(scores.slice(0, 100).mean().item<double>(),
+              scores.slice(0, 0, 100).mean().item<double>())
+        << "at " << temperature;
   }
 }
 
