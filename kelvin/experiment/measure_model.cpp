@@ -25,11 +25,16 @@ void append(Readings& readings, Readings more) {
 
 class Session {
  public:
-  Session(Model& model, const Dataset& dataset, const RunSettings& settings,
-          const RunContext& context)
+  Session(Model& model, const Dataset& dataset, const std::vector<Dataset>& foreign,
+          const RunSettings& settings, const RunContext& context)
       : model_(model), dataset_(dataset), settings_(settings), context_(context) {
     auto known = settings.context();
     known.test_samples = dataset.test.size();
+    known.most_classes = known.all_classes = dataset.classes;
+    for (const auto& each : foreign) {
+      known.most_classes = std::max(known.most_classes, each.classes);
+      known.all_classes += each.classes;
+    }
     known.input_grams = std::make_shared<SharedInputGrams>();
     for (const auto& name : settings.measure.names) {
       auto measure = settings.make_measure(name, known);
@@ -221,7 +226,7 @@ class Session {
 
 Measured measure_model(Model& model, const Dataset& dataset, const std::vector<Dataset>& foreign,
                        const RunSettings& settings, const RunContext& context) {
-  Session session(model, dataset, settings, context);
+  Session session(model, dataset, foreign, settings, context);
   if (!foreign.empty()) session.use_detectors();
   session.count_memory(foreign);
   session.see_trained_dataset();

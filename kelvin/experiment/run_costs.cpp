@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kelvin/experiment/trajectory.h"
+#include "kelvin/measures/takes_test_split.h"
 #include "kelvin/model/weights.h"
 
 namespace kelvin {
@@ -61,6 +62,23 @@ int64_t observations(const RunSettings& settings, int64_t steps) {
   return 1 + settings.train.epochs + static_cast<int64_t>(spaced.size());
 }
 
+// Samples of foreign datasets that are looked at in the end, as far as settings tell: the size of a
+// split that is taken whole is known only to those who read it.
+int64_t foreign_samples(const RunSettings& settings) {
+  bool needs_test = !settings.measure.detectors.empty();
+  bool needs_train = false;
+  for (const auto& name : settings.measure.names) {
+    const auto measure = settings.make_measure(name);
+    needs_test |= measure->needs().ood;
+    needs_train |= needs_foreign_training(*measure);
+  }
+  const auto& request = settings.request;
+  auto train = settings.measure.train_samples;
+  if (request.train_samples > 0) train = std::min(train, request.train_samples);
+  const auto of_each = (needs_train ? train : 0) + (needs_test ? request.test_samples : 0);
+  return of_each * static_cast<int64_t>(settings.ood.size());
+}
+
 }  // namespace
 
 RunCosts run_costs(const RunSettings& settings, const Dataset& data, const RunContext& context) {
@@ -78,7 +96,8 @@ RunCosts run_costs(const RunSettings& settings, const Dataset& data, const RunCo
   const double forward = step / 3 / static_cast<double>(batch);
   const auto looked_at = std::min(settings.measure.epoch_samples, samples) +
                          std::min(settings.measure.epoch_samples, data.test.size());
-  const auto measured = std::min(settings.measure.train_samples, samples) + data.test.size();
+  const auto measured = std::min(settings.measure.train_samples, samples) + data.test.size() +
+                        foreign_samples(settings);
   const auto saved = settings.train.epochs +
                      (settings.checkpoints.steps > 0 ? steps / settings.checkpoints.steps : 0);
   const auto kept = settings.checkpoints.keeps_all ? saved : 2;

@@ -11,7 +11,8 @@ namespace kelvin {
 struct RunCosts {
   double training_minutes = 0;   // from a few real steps
   double observing_minutes = 0;  // the metrics during training
-  // One pass over what is measured at the end; foreign data, probes and other solvers come on top.
+  // One pass over what is measured at the end; probes and other solvers come on top, and test
+  // splits of foreign datasets unless data.test_samples says how large they are.
   double measuring_minutes = 0;
   int64_t memory_bytes = 0;  // of the process, at its highest; 0 if the context does not tell
   int64_t disk_bytes = 0;    // checkpoints, with the one that is being written

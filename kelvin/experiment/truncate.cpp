@@ -46,10 +46,35 @@ ProbedLayers probed_layers(TrainedNetwork& network, const RunContext& context) {
 }
 
 // Which layer is to be the last, counted from 0.
-size_t place_of_cut(const ProbedLayers& layers, const std::string& wanted) {
-  if (wanted.empty()) return first_sufficient(layers.accuracies, layers.threshold) - 1;
-  const auto found = std::find(layers.names.begin(), layers.names.end(), wanted);
-  return static_cast<size_t>(found - layers.names.begin());
+size_t place_of_cut(const ProbedLayers& layers, const std::string& wanted,
+                    const RunContext& context) {
+  if (!wanted.empty()) {
+    const auto found = std::find(layers.names.begin(), layers.names.end(), wanted);
+    return static_cast<size_t>(found - layers.names.begin());
+  }
+  const auto place = sufficient_place(layers.accuracies, layers.threshold);
+  if (place + 1 == layers.names.size()) {
+    context.warn(c10::str("nothing is cut: no layer before the last, '", layers.names.back(),
+                          "', has a probe that reaches ", layers.threshold,
+                          " of its probe's accuracy"));
+  }
+  return place;
+}
+
+// The cut network has what a layer hands on, pooled as these probes pool it; nothing foreign is
+// looked at.
+Config with_its_probes(Config settings) {
+  const Values fixed = {{"measure.linear_probe.tap", "output"},
+                        {"measure.linear_probe.protocol", "diagnose"},
+                        {"data.ood", std::vector<std::string>()}};
+  for (const auto& [key, value] : fixed) {
+    const auto asked = settings.has(key) ? settings.at(key) : value;
+    check(asked == value, key, ": must be ", value.dump(), " to truncate a network, got ",
+          asked.dump());
+    settings.set(key, value);
+  }
+  settings.set("measure.linear_probe.keep_weights", true);
+  return settings;
 }
 
 // Said before minutes of probing, not after them.
@@ -115,23 +140,24 @@ Json summary_of(const ModelDescription& network, const Performance& performance,
 
 }  // namespace
 
+size_t sufficient_place(const std::vector<double>& accuracies, double threshold) {
+  check(!accuracies.empty() && accuracies.back() > 0,
+        "truncate: the probe of the last layer gets no sample right, so that any layer would do; "
+        "name one (--layer)");
+  return first_sufficient(accuracies, threshold) - 1;
+}
+
 Json truncate(const std::filesystem::path& run, const TruncateRequest& request,
               const RunContext& context) {
   check(request.output.empty() || !std::filesystem::exists(request.output),
         "--output: ", request.output.string(), " exists already");
-  // The cut network has what a layer hands on, pooled as these probes pool it; nothing foreign is
-  // looked at.
-  auto changes = request.settings;
-  changes.set("measure.linear_probe.keep_weights", true);
-  changes.set("measure.linear_probe.tap", "output");
-  changes.set("measure.linear_probe.protocol", "diagnose");
-  changes.set("data.ood", std::vector<std::string>());
+  const auto changes = with_its_probes(request.settings);
   auto network = run.empty() ? open_weights(changes, context) : open_run(run, changes, context);
   const auto& dataset = network.data.own;
   const auto shape = shape_for(dataset);
   check_cut(network, shape, request.layer);
   const auto layers = probed_layers(network, context);
-  const auto place = place_of_cut(layers, request.layer);
+  const auto place = place_of_cut(layers, request.layer, context);
   const auto& layer = layers.names[place];
 
   // Cutting takes a network apart, and the whole one is compared with.

@@ -63,7 +63,7 @@ class PenaltyChoice {
           hits_of(last, features_.narrow(0, used, held_out), labels_.narrow(0, used, held_out))
               .sum()
               .item<int64_t>();
-      if (right <= most) break;  // weaker penalties only overfit more
+      if (right <= most) continue;  // of equals the strongest
       most = right;
       best = last;
       l2_ = l2;
@@ -181,7 +181,8 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
   return result;
 }
 
-int64_t CachedProbes::memory(const ProbeOptions& options, const Record& example, int64_t samples) {
+int64_t CachedProbes::memory(const ProbeOptions& options, const Record& example, int64_t samples,
+                             const MeasureContext& known) {
   int64_t all = 0;
   int64_t widest = 0;
   for (const auto& layer : example.layers) {
@@ -190,9 +191,13 @@ int64_t CachedProbes::memory(const ProbeOptions& options, const Record& example,
     widest = std::max(widest, width);
   }
   // One layer is joined and standardised; its products with themselves are float64, three times.
+  // A step of its fit has scores, their logarithms, probabilities, residuals and what they are to
+  // be.
+  constexpr int64_t kOfFit = 5;
+  const auto classes = std::max(known.most_classes, example.classes);
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
-  return (all + widest) * samples * kFloat + 3 * widest * widest * kDouble;
+  return (all + widest + kOfFit * classes) * samples * kFloat + 3 * widest * widest * kDouble;
 }
 
 }  // namespace kelvin

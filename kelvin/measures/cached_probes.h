@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "kelvin/measures/measure.h"
 #include "kelvin/measures/probes.h"
 
 namespace kelvin {
@@ -19,7 +20,8 @@ class CachedProbes : public Probes {
   std::vector<ProbeResult> results() const override;
 
   // Bytes that so many samples such as that of `example` take, and those of solving one layer.
-  static int64_t memory(const ProbeOptions& options, const Record& example, int64_t samples);
+  static int64_t memory(const ProbeOptions& options, const Record& example, int64_t samples,
+                        const MeasureContext& known = {});
 
  private:
   using Batches = std::vector<torch::Tensor>;

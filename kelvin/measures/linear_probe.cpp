@@ -86,7 +86,8 @@ std::string whose(const std::string& ood) { return ood.empty() ? "the trained da
 // and for those of each foreign one.
 class LinearProbe : public Measure {
  public:
-  explicit LinearProbe(const ProbeOptions& options) : options_(options) {}
+  LinearProbe(const ProbeOptions& options, const MeasureContext& context)
+      : options_(options), context_(context) {}
 
   Needs needs() const override { return {.train_split = true, .layers = true, .ood = true}; }
 
@@ -151,8 +152,8 @@ class LinearProbe : public Measure {
   }
 
   int64_t memory(const Record& example, int64_t samples) const override {
-    return is_streamed() ? StreamedProbes::memory(options_, example, samples)
-                         : CachedProbes::memory(options_, example, samples);
+    return is_streamed() ? StreamedProbes::memory(options_, example, samples, context_)
+                         : CachedProbes::memory(options_, example, samples, context_);
   }
 
  private:
@@ -182,6 +183,7 @@ class LinearProbe : public Measure {
   }
 
   ProbeOptions options_;
+  MeasureContext context_;
   std::map<std::string, std::unique_ptr<Probes>> populations_;  // by the name of the foreign one
   Probes* last_trained_ = nullptr;
   mutable std::map<std::string, std::vector<ProbeResult>> results_;
@@ -194,7 +196,7 @@ const bool registered = measures().add(
         .reference = "Unpacking Softmax, section 2; The tunnel effect, arXiv 2305.19753",
         .make =
             [](const MeasureContext& context, Settings& settings) {
-              return std::make_unique<LinearProbe>(read_options(context, settings));
+              return std::make_unique<LinearProbe>(read_options(context, settings), context);
             },
     });
 

@@ -66,6 +66,10 @@ struct MeasureContext {
   uint64_t seed = 0;
   int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
   int64_t test_samples = 10'000;      // about how many of the test split will be shown
+  // Of the datasets that will be shown, foreign ones too: of the one that has most, and of all
+  // together.  0: not known, then those of the dataset trained on.
+  int64_t most_classes = 0;
+  int64_t all_classes = 0;
   // For measures that are shown the same stream: sums that several of them need are made once.
   std::shared_ptr<SharedInputGrams> input_grams = {};
 };

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/math/adam_regression.h"
@@ -185,18 +187,19 @@ std::vector<ProbeResult> StreamedProbes::results() const {
   return results;
 }
 
-int64_t StreamedProbes::memory(const ProbeOptions& options, const Record& example,
-                               int64_t samples) {
+int64_t StreamedProbes::memory(const ProbeOptions& options, const Record& example, int64_t samples,
+                               const MeasureContext& known) {
   constexpr int64_t kRecord = 256;  // samples that one record brings
+  const auto most = std::max(known.most_classes, example.classes);
+  const auto all = std::max(known.all_classes, most);
   int64_t bytes = 0;
   for (const auto& layer : example.layers) {
     const auto width = flattened_rows(layer, options.tap).size(1);
-    bytes +=
-        is_published(options)
-            ? AdamRegression::memory(adam(options, example.classes, layer.name), width)
-            : PreconditionedRegression::memory(preconditioned(options, example.classes), width);
-    // What waits for its minibatch, and the finished probes of an earlier population.
-    const auto rows = options.batch + kRecord + example.classes;
+    bytes += is_published(options)
+                 ? AdamRegression::memory(adam(options, most, layer.name), width)
+                 : PreconditionedRegression::memory(preconditioned(options, most), width);
+    // What waits for its minibatch, and the finished probes of all populations.
+    const auto rows = options.batch + kRecord + all;
     bytes += rows * width * static_cast<int64_t>(sizeof(float)) + samples;
   }
   return bytes;

@@ -4,6 +4,7 @@
 
 #include "kelvin/math/logistic_regression.h"
 #include "kelvin/math/streamed_regression.h"
+#include "kelvin/measures/measure.h"
 #include "kelvin/measures/minibatches.h"
 #include "kelvin/measures/probes.h"
 
@@ -25,7 +26,8 @@ class StreamedProbes : public Probes {
   std::vector<ProbeResult> results() const override;
 
   // Bytes while they are trained, and of what the probes of `samples` samples remember.
-  static int64_t memory(const ProbeOptions& options, const Record& example, int64_t samples);
+  static int64_t memory(const ProbeOptions& options, const Record& example, int64_t samples,
+                        const MeasureContext& known = {});
 
  private:
   struct Layer {

@@ -35,6 +35,19 @@ TEST(RunCosts, AreThoseOfAllSteps) {
   EXPECT_EQ(costs.memory_bytes, 123);
 }
 
+TEST(RunCosts, CountForeignSamplesThatAreLookedAt) {
+  const double minute = 0.3 / 3 / 32 / 60;
+  const auto samples = [&](const std::string& measure, const std::string& detectors) {
+    const auto costs =
+        costs_of({R"(data.ood=["textures10", "glyphs100"])", "measure.names=[\"" + measure + "\"]",
+                  "measure.detectors=" + detectors});
+    return costs.measuring_minutes / minute;
+  };
+  EXPECT_NEAR(samples("logits_norm", "[]"), 300, 1e-6);
+  EXPECT_NEAR(samples("logits_norm", R"(["msp"])"), 300 + 2 * 100, 1e-6);
+  EXPECT_NEAR(samples("linear_probe", "[]"), 300 + 2 * (200 + 100), 1e-6);
+}
+
 TEST(RunCosts, CountWhatCheckpointsHold) {
   const int64_t weights = 4 * (3072 * 8 + 8 + 8 * 10 + 10);
   EXPECT_EQ(costs_of({"train.momentum=0"}).disk_bytes, 3 * weights);

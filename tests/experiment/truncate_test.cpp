@@ -69,7 +69,8 @@ TEST_F(TruncatedRun, EndsAtTheFirstLayerThatIsGoodEnough) {
 
 // Weights come with a whole config, which has every setting of the probes.
 TEST_F(TruncatedRun, CanBeAFileOfWeights) {
-  auto config = RunSettings::from(tiny_config({R"(measure.names=["accuracy"])"})).resolved;
+  auto config =
+      RunSettings::from(tiny_config({R"(measure.names=["accuracy"])", "data.ood=[]"})).resolved;
   config.set("init.pretrained", (run_folder() / "checkpoints/last/model.safetensors").string());
   const auto result = truncate("", {.settings = config, .layer = "layers.1"}, {});
   EXPECT_EQ(result.at("layer"), "layers.1");
@@ -85,6 +86,54 @@ TEST_F(TruncatedRun, RefusesALayerThatIsNotThereAndAFileThatIs) {
   const auto config = run_folder() / "config.toml";
   EXPECT_EQ(error_of([&] { truncate(run_folder(), {.output = config}, {}); }),
             "--output: " + config.string() + " exists already");
+}
+
+TEST_F(TruncatedRun, RefusesOtherProbesThanItsOwnAndForeignData) {
+  const auto refusal = [&](const char* setting) {
+    TruncateRequest request{.layer = "layers.0"};
+    request.settings.apply_override(setting);
+    return error_of([&] { truncate(run_folder(), request, {}); });
+  };
+  EXPECT_EQ(refusal("measure.linear_probe.protocol=published"),
+            "measure.linear_probe.protocol: must be \"diagnose\" to truncate a network, got "
+            "\"published\"");
+  EXPECT_EQ(refusal("measure.linear_probe.tap=before_add"),
+            "measure.linear_probe.tap: must be \"output\" to truncate a network, got "
+            "\"before_add\"");
+  EXPECT_EQ(refusal(R"(data.ood=["textures10"])"),
+            R"(data.ood: must be [] to truncate a network, got ["textures10"])");
+  TruncateRequest same{.layer = "layers.0"};
+  same.settings.apply_override("measure.linear_probe.protocol=diagnose");
+  EXPECT_EQ(truncate(run_folder(), same, {}).at("layer"), "layers.0");
+}
+
+TEST_F(TruncatedRun, IsSaidToBeWholeIfNothingCanBeCut) {
+  const auto single = folder_ / "single";
+  run(tiny_config({R"(measure.names=["accuracy"])", "data.ood=[]", "model.depth=1"}), single,
+      kNoMetadata, {});
+  std::vector<std::string> warnings;
+  RunContext context;
+  context.warn = [&](const std::string& text) { warnings.push_back(text); };
+  truncate(single, {}, context);
+  EXPECT_EQ(warnings,
+            std::vector<std::string>{"nothing is cut: no layer before the last, 'layers.0', has a "
+                                     "probe that reaches 0.99 of its probe's accuracy"});
+  warnings.clear();
+  truncate(single, {.layer = "layers.0"}, context);
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST(SufficientPlace, IsTheFirstThatReachesTheThreshold) {
+  EXPECT_EQ(sufficient_place({0.2, 0.8, 0.8}, 0.99), 1U);
+  EXPECT_EQ(sufficient_place({0.2, 0.7, 0.8}, 0.99), 2U);
+}
+
+TEST(SufficientPlace, IsNotChosenByADeadProbe) {
+  EXPECT_EQ(error_of([] {
+              sufficient_place({0.5, 0}, 0.99);
+            }),
+            "truncate: the probe of the last layer gets no sample right, so that any layer would "
+            "do; name one (--layer)");
 }
 
 }  // namespace

@@ -80,6 +80,20 @@ TEST(CachedProbes, ChooseTheStrongPenaltyWhereWeakOnesOverfit) {
   EXPECT_EQ(result_of(probes).definition["l2"], 1);
 }
 
+TEST(CachedProbes, ChooseTheWeakPenaltyThoughTheStrongOnesAreEquals) {
+  // The strong ones leave nothing but the bias, for the class with more samples.
+  const auto labels = (torch::arange(100) % 5 < 2).to(torch::kInt64);
+  const auto record = record_of(labels, labels.unsqueeze(1).to(torch::kFloat32), 2);
+  const auto chosen = [&](const std::vector<double>& l2) {
+    CachedProbes probes({.l2 = l2});
+    probes.see_train(record);
+    probes.see_test(record);
+    return result_of(probes).definition["l2"].get<double>();
+  };
+  EXPECT_EQ(chosen({1e6, 1e5}), 1e6);
+  EXPECT_EQ(chosen({1e6, 1e5, 1e-3}), 1e-3);
+}
+
 TEST(CachedProbes, TakeAClassWithoutSamples) {
   CachedProbes probes(ProbeOptions{});
   auto train = noisy(60, 1);
@@ -135,11 +149,15 @@ TEST(CachedProbes, RejectWhatIsNotFinite) {
 
 TEST(CachedProbes, CountTheFeaturesTheyKeep) {
   const auto example = record_of(labels_of({0}), torch::zeros({1, 4, 6, 6}));
-  const auto bytes = [&](int64_t samples) {
-    return CachedProbes::memory(ProbeOptions{}, example, samples);
+  const auto bytes_of_one = [&](const MeasureContext& known) {
+    const auto bytes = [&](int64_t samples) {
+      return CachedProbes::memory(ProbeOptions{}, example, samples, known);
+    };
+    return bytes(1001) - bytes(1000);
   };
-  // 4 maps averaged to 2 x 2, kept, and once more while they are solved.
-  EXPECT_EQ(bytes(1001) - bytes(1000), 2 * 16 * 4);
+  // 4 maps averaged to 2 x 2, kept, and once more while they are solved, by 5 numbers per class.
+  EXPECT_EQ(bytes_of_one({}), (2 * 16 + 5 * 3) * 4);
+  EXPECT_EQ(bytes_of_one({.most_classes = 100}), (2 * 16 + 5 * 100) * 4);
 }
 
 TEST(CachedProbes, DoNotDependOnTheScaleOfTheLayer) {

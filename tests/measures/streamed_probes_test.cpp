@@ -219,5 +219,18 @@ TEST(StreamedProbes, HoldMemoryThatHardlyGrowsWithTheSamples) {
   }
 }
 
+TEST(StreamedProbes, CountTheClassesOfForeignDatasets) {
+  const auto example = chosen(all_samples(1, 1), labels_of({0}));  // two layers 8 wide, 3 classes
+  for (const auto& options : {reproduce(), published()}) {
+    const auto bytes = [&](int64_t most, int64_t all) {
+      return StreamedProbes::memory(options, example, 1000,
+                                    {.most_classes = most, .all_classes = all});
+    };
+    EXPECT_EQ(bytes(0, 0), bytes(3, 3));
+    EXPECT_EQ(bytes(3, 13) - bytes(3, 3), 2 * 8 * 10 * 4);       // finished probes
+    EXPECT_GT(bytes(100, 103) - bytes(3, 103), 2 * 8 * 97 * 4);  // those in training
+  }
+}
+
 }  // namespace
 }  // namespace kelvin
