@@ -7,13 +7,6 @@
 #include "kelvin/core/check.h"
 
 namespace kelvin {
-namespace {
-
-// Large products run faster, and sums of the size of the scatter are touched less often.
-constexpr int64_t kBlockRows = 1024;
-
-}  // namespace
-
 CovarianceAccumulator::CovarianceAccumulator(int64_t dims, Products products)
     : products_(products) {
   check(dims > 0, "CovarianceAccumulator: dims must be above 0, got ", dims);

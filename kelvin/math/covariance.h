@@ -12,6 +12,10 @@ namespace kelvin {
 // formula of Chan, Golub and LeVeque: a large mean costs no digits.
 class CovarianceAccumulator {
  public:
+  // Rows are multiplied so many at a time: large products run faster, and sums of the size of the
+  // scatter are touched less often.
+  static constexpr int64_t kBlockRows = 1024;
+
   enum class Products {
     exact,  // rows are multiplied in double precision
     fast,   // in single precision within a block, for what is known to a few digits anyway

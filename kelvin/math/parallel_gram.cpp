@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kBlock = 512;                // rows
 constexpr int64_t kPieces = 16;                // with a sum of its own each
+constexpr int64_t kBlocksOfAPiece = 4;         // or making and adding sums would take too long
 constexpr int64_t kMemory = int64_t{1} << 28;  // bytes of these sums
 constexpr int64_t kColumns = 128;
 
@@ -25,15 +26,23 @@ void add_products(const torch::Tensor& rows, const torch::Tensor& sum) {
   }
 }
 
+int64_t bytes_of(int64_t dims) { return dims * dims * static_cast<int64_t>(sizeof(double)); }
+
+int64_t blocks_of(int64_t count) { return (count + kBlock - 1) / kBlock; }
+
+int64_t pieces_of(int64_t count, int64_t dims) {
+  const auto worthwhile = blocks_of(count) / kBlocksOfAPiece;
+  return std::clamp<int64_t>(std::min(worthwhile, kMemory / bytes_of(dims)), 1, kPieces);
+}
+
 }  // namespace
 
 torch::Tensor parallel_gram(int64_t count, int64_t dims,
                             const std::function<torch::Tensor(int64_t, int64_t)>& rows) {
   check(count >= 0 && dims > 0, "parallel_gram: count must not be below 0 and dims above, got ",
         count, " and ", dims);
-  const auto bytes = dims * dims * static_cast<int64_t>(sizeof(double));
-  const auto blocks = (count + kBlock - 1) / kBlock;
-  const auto pieces = std::clamp<int64_t>(std::min(blocks, kMemory / bytes), 1, kPieces);
+  const auto blocks = blocks_of(count);
+  const auto pieces = pieces_of(count, dims);
   std::vector<torch::Tensor> sums(static_cast<size_t>(pieces));
   for_each_independent(pieces, [&](int64_t piece) {
     auto& sum = sums[static_cast<size_t>(piece)];
@@ -44,7 +53,13 @@ torch::Tensor parallel_gram(int64_t count, int64_t dims,
   });
   auto sum = sums[0];
   for (int64_t piece = 1; piece < pieces; ++piece) sum.add_(sums[static_cast<size_t>(piece)]);
-  return sum.tril() + sum.tril(-1).t();
+  sum.tril_();
+  return sum.add_(sum.tril(-1).t());
+}
+
+int64_t parallel_gram_bytes(int64_t count, int64_t dims) {
+  constexpr int64_t kOfResult = 1;  // its lower triangle
+  return (pieces_of(count, dims) + kOfResult) * bytes_of(dims);
 }
 
 }  // namespace kelvin

@@ -13,4 +13,7 @@ namespace kelvin {
 torch::Tensor parallel_gram(int64_t count, int64_t dims,
                             const std::function<torch::Tensor(int64_t, int64_t)>& rows);
 
+// Bytes that it takes while it works, its result included, blocks of rows not.
+int64_t parallel_gram_bytes(int64_t count, int64_t dims);
+
 }  // namespace kelvin

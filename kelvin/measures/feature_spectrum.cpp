@@ -10,6 +10,8 @@
 namespace kelvin {
 namespace {
 
+constexpr int64_t kSketchBlock = 4096;  // features of a sketch that are multiplied at a time
+
 // A sketch as large as the features leaves them as they are.
 int64_t sketch_size(int64_t dims, const SpectrumOptions& options) {
   return options.protocol == SpectrumProtocol::sketch ? options.sketch : dims;
@@ -89,7 +91,8 @@ void FeatureSpectrum::update(const torch::Tensor& rows) {
     covariance_->update(seen);
     return;
   }
-  check(torch::isfinite(seen).all().item<bool>(),
+  // The sum of a row is not finite as soon as one number is not.
+  check(torch::isfinite(seen.sum(1)).all().item<bool>(),
         "FeatureSpectrum: rows must be finite, got a NaN or an infinity");
   gathered_.push_back(seen.is_same(rows) ? seen.clone() : seen);
   gathered_rows_ += rows.size(0);
@@ -119,7 +122,6 @@ void FeatureSpectrum::merge(const FeatureSpectrum& other) {
 
 // From the products of samples, a block of features at a time.
 SpectrumValues FeatureSpectrum::values_of_gathered() const {
-  constexpr int64_t kBlock = 4096;
   const auto rows = torch::cat(gathered_);
   const auto count = std::max<int64_t>(1, rows.size(0) - 1);
   const auto centred = [&](const torch::Tensor& columns) {
@@ -138,7 +140,7 @@ SpectrumValues FeatureSpectrum::values_of_gathered() const {
   // What is sketched is known to a few digits only: single precision does for its products.
   const auto products_of = [&](const torch::Tensor& columns) {
     auto products = torch::zeros({rows.size(0), rows.size(0)}, torch::kFloat32);
-    for (const auto& block : columns.split(kBlock, 1)) {
+    for (const auto& block : columns.split(kSketchBlock, 1)) {
       const auto floats = centred(block).to(torch::kFloat32);
       products.addmm_(floats, floats.t());
     }
@@ -204,16 +206,26 @@ int64_t FeatureSpectrum::rows() const {
 
 int64_t FeatureSpectrum::width() const { return width_for(dims_, options_); }
 
-int64_t FeatureSpectrum::bytes_for(int64_t dims, int64_t samples, const SpectrumOptions& options) {
+SpectrumBytes FeatureSpectrum::bytes_for(int64_t dims, int64_t samples,
+                                         const SpectrumOptions& options) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
   const auto width = width_for(dims, options);
-  // Rows, the same once more in one piece, and their products; of a sketch also those of its
+  if (samples >= width) {
+    // A copy with all rows in it, one that is corrected, and what eigenvalues are found in; the
+    // last rows in float64, and what their product adds.
+    const auto scatter = width * width * kDouble;
+    return {.held = CovarianceAccumulator::bytes_for(width),
+            .working = 4 * scatter + 2 * CovarianceAccumulator::kBlockRows * width * kDouble};
+  }
+  const auto rows = samples * width * kFloat;
+  const auto matrix = samples * samples * kDouble;
+  const bool is_sketched = width < dims && options.protocol == SpectrumProtocol::sketch;
+  // All rows in one piece, a block of them centred, and products; of a sketch also those of its
   // parts.
-  const int64_t matrices = width < dims && options.protocol == SpectrumProtocol::sketch ? 5 : 2;
-  const auto gathered = 2 * samples * width * kFloat + matrices * samples * samples * kDouble;
-  if (samples < width) return gathered;
-  return CovarianceAccumulator::bytes_for(width);
+  const auto products = is_sketched ? 5 * matrix + kSketchBlock * samples * (2 * kDouble + kFloat)
+                                    : matrix + parallel_gram_bytes(width, samples);
+  return {.held = rows, .working = rows + products};
 }
 
 }  // namespace kelvin

@@ -33,6 +33,12 @@ struct SpectrumValues {
   torch::Tensor corrected;  // with what is added to large ones taken away
 };
 
+// Bytes that a spectrum takes.
+struct SpectrumBytes {
+  int64_t held = 0;     // by what is accumulated
+  int64_t working = 0;  // besides, while its values are computed
+};
+
 // The spectrum of one layer's features over a stream of samples.
 class FeatureSpectrum {
  public:
@@ -64,8 +70,8 @@ class FeatureSpectrum {
   int64_t anchors() const { return sketch_.anchors(); }
   const SpectrumOptions& options() const { return options_; }
 
-  // What one holds at most after so many samples.
-  static int64_t bytes_for(int64_t dims, int64_t samples, const SpectrumOptions& options);
+  // At most, after so many samples.
+  static SpectrumBytes bytes_for(int64_t dims, int64_t samples, const SpectrumOptions& options);
 
  private:
   torch::Tensor looked_at(const torch::Tensor& rows) const;

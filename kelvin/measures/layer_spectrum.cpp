@@ -192,8 +192,9 @@ class LayerSpectrum : public Measure {
   }
 
  private:
-  // In which pass each layer is served, what its sums take then, and what all layers hold
-  // throughout: their maps, and before they have them the samples that they are made of.
+  // In which pass each layer is served, what its sums take then, and what there is throughout: the
+  // maps of all layers, before they have them the samples that they are made of, and what
+  // computing spectra takes.
   struct Plan {
     std::vector<int64_t> passes;
     std::vector<int64_t> bytes;
@@ -241,8 +242,8 @@ class LayerSpectrum : public Measure {
     for (const auto& recorded : record.layers) {
       const auto dims = feature_rows(recorded.output).size(1);
       const auto own = FeatureSpectrum::bytes_for(dims, context_.test_samples, exact);
-      bytes += own;
-      largest = std::max(largest, own);
+      bytes += own.held;
+      largest = std::max(largest, own.working);
     }
     return bytes <= budget(kSpectraAtOnce * largest) ? exact : options_.spectrum;
   }
@@ -252,19 +253,19 @@ class LayerSpectrum : public Measure {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     Plan plan;
     const auto options = options_for(record);
+    int64_t working = 0;
     for (const auto& recorded : record.layers) {
       const auto dims = feature_rows(recorded.output).size(1);
-      plan.bytes.push_back(FeatureSpectrum::bytes_for(dims, context_.test_samples, options));
+      const auto own = FeatureSpectrum::bytes_for(dims, context_.test_samples, options);
+      plan.bytes.push_back(own.held);
+      working = std::max(working, own.working);
       const bool is_sketched =
           options.protocol == SpectrumProtocol::sketch && dims > options.sketch;
       const auto pilot = options_.spectrum.anchors > 0 ? pilots() : 0;
       if (!is_sketched) continue;
       plan.held += dims * (kFloat * (options_.spectrum.anchors + 1) + kPilotBytes * pilot);
     }
-    // Sums are there twice while products are added to them, and while their spectrum is computed.
-    if (!plan.bytes.empty()) {
-      plan.held += kSpectraAtOnce * *std::max_element(plan.bytes.begin(), plan.bytes.end());
-    }
+    plan.held += kSpectraAtOnce * working;
     int64_t used = 0;
     int64_t pass = 0;
     for (const auto bytes : plan.bytes) {
@@ -335,13 +336,14 @@ class LayerSpectrum : public Measure {
       if (std::min(dims, layer.spectrum.rows()) <= larger.sketch) {
         larger.protocol = SpectrumProtocol::exact;
       }
-      const auto bytes = FeatureSpectrum::bytes_for(dims, layer.spectrum.rows(), larger);
-      if (bytes > budget(0)) continue;
-      if (used > 0 && used + bytes > budget(0)) {
+      // One at a time is computed.
+      const auto [held, working] = FeatureSpectrum::bytes_for(dims, layer.spectrum.rows(), larger);
+      if (held + working > budget(0)) continue;
+      if (used > 0 && used + held + working > budget(0)) {
         ++pass;
         used = 0;
       }
-      used += bytes;
+      used += held;
       layer.spectrum = layer.spectrum.enlarged(larger);
       is_enlarged_ = true;
       layer.values.reset();
