@@ -1,5 +1,7 @@
 #include "kelvin/experiment/measure_set.h"
 
+#include <torch/types.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +9,21 @@
 #include "kelvin/core/check.h"
 
 namespace kelvin {
+namespace {
+
+// Of both kinds a measure would make numbers that say nothing, or read past an end.
+void check_record(const Record& record) {
+  check(torch::isfinite(record.logits).all().item<bool>(), "measures: logits of the ",
+        name_of(record.split), " split", record.is_ood() ? " of '" + record.ood + "'" : "",
+        " must be finite, have a NaN or an infinity");
+  if (!record.labels.defined() || record.labels.numel() == 0) return;
+  const auto lowest = record.labels.min().item<int64_t>();
+  const auto highest = record.labels.max().item<int64_t>();
+  check(lowest >= 0 && highest < record.classes, "measures: labels must be in [0, ", record.classes,
+        "), got ", lowest < 0 ? lowest : highest);
+}
+
+}  // namespace
 
 void MeasureSet::add(const std::string& name, std::unique_ptr<Measure> measure) {
   const auto own = measure->needs();
@@ -40,12 +57,14 @@ int64_t MeasureSet::checked_memory(const Record& example, int64_t samples, int64
 }
 
 void MeasureSet::see_sample(const Record& record) {
+  check_record(record);
   for (auto& each : measures_) {
     if (each.measure->needs().sample > 0) each.measure->see_sample(record);
   }
 }
 
 void MeasureSet::update(const Record& record) {
+  check_record(record);
   for (auto& each : measures_) {
     if (each.is_watching) each.measure->update(record);
   }

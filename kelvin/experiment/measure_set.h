@@ -23,6 +23,8 @@ class MeasureSet {
   // `example`.  An Error that names the largest if that is more than `limit`.
   int64_t checked_memory(const Record& example, int64_t samples, int64_t limit) const;
 
+  // Logits that are not finite, and labels that are not of the classes of their dataset, are an
+  // Error.
   void see_sample(const Record& record);
   void update(const Record& record);
   void see_gradients(const Record& record);

@@ -39,13 +39,14 @@ GramAccumulator GramAccumulator::from_state(const torch::Tensor& gram, int64_t r
 void GramAccumulator::update(const torch::Tensor& rows) {
   check(rows.dim() == 2 && rows.size(1) == gram_.size(0), "GramAccumulator: rows must be [rows, ",
         gram_.size(0), "], got ", rows.sizes());
-  const auto doubles = rows.to(torch::kFloat64);
-  check(torch::isfinite(doubles).all().item<bool>(),
+  const auto gram = parallel_gram(rows.size(0), rows.size(1), [&](int64_t begin, int64_t end) {
+    return rows.slice(0, begin, end).to(torch::kFloat64);
+  });
+  // A square in the diagonal is not finite as soon as one number is not.
+  check(torch::isfinite(gram.diagonal()).all().item<bool>(),
         "GramAccumulator: rows must be finite, got a NaN or an infinity");
   // Never in place: copies of an accumulator and states handed out share the tensor.
-  gram_ = gram_ + parallel_gram(rows.size(0), rows.size(1), [&](int64_t begin, int64_t end) {
-            return doubles.slice(0, begin, end);
-          });
+  gram_ = gram_ + gram;
   rows_ += rows.size(0);
 }
 

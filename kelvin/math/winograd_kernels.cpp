@@ -8,7 +8,11 @@
 // are compiled for AVX2 and FMA.
 
 #define KELVIN_INLINE [[gnu::always_inline]] inline
+#if defined(__x86_64__)
 #define KELVIN_AVX2 __attribute__((target("avx2,fma")))
+#else
+#define KELVIN_AVX2
+#endif
 
 namespace kelvin {
 namespace {

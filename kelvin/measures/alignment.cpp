@@ -6,6 +6,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/math/independent_work.h"
 #include "kelvin/math/top_eigenvectors.h"
 #include "kelvin/measures/input_gram.h"
 #include "kelvin/measures/measure.h"
@@ -35,7 +36,7 @@ torch::Tensor right_singular_vectors(const torch::Tensor& weight, int64_t k, uin
 
 // Absolute cosines of one layer; those of layers that have none are undefined.
 struct LayerAlignment {
-  const LayerInputs* layer;
+  const LayerInputs* layer = nullptr;
   torch::Tensor cosines;  // [vectors of W, vectors of A], by descending singular values
 };
 
@@ -107,10 +108,12 @@ class Alignment : public Measure {
   // Readings and curves both need them, and eigenvectors take seconds.
   const std::vector<LayerAlignment>& alignments() const {
     if (!alignments_) {
-      alignments_.emplace();
-      for (const auto& layer : grams_->layers()) {
-        alignments_->push_back({.layer = &layer, .cosines = cosines_of(layer)});
-      }
+      const auto& layers = grams_->layers();
+      alignments_.emplace(layers.size());
+      for_each_independent(static_cast<int64_t>(layers.size()), [&](int64_t i) {
+        const auto& layer = layers[static_cast<size_t>(i)];
+        (*alignments_)[static_cast<size_t>(i)] = {.layer = &layer, .cosines = cosines_of(layer)};
+      });
     }
     return *alignments_;
   }

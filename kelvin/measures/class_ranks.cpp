@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/independent_work.h"
 #include "kelvin/math/spectrum.h"
 
 namespace kelvin {
@@ -76,7 +77,9 @@ ClassRanks class_ranks(const SketchedSample& sample, int64_t classes, double gam
     members.push_back((labels == label).nonzero().flatten());
     found.sizes.push_back(members.back().size(0));
   }
-  for (const auto& layer : sample.layers()) {
+  found.layers.resize(sample.layers().size());
+  for_each_independent(static_cast<int64_t>(found.layers.size()), [&](int64_t place) {
+    const auto& layer = sample.layers()[static_cast<size_t>(place)];
     const auto rows = layer.rows();
     auto ranks = torch::zeros({classes}, torch::kFloat64);
     for (size_t i = 0; i < members.size(); ++i) {
@@ -84,11 +87,11 @@ ClassRanks class_ranks(const SketchedSample& sample, int64_t classes, double gam
       ranks[static_cast<int64_t>(i)] =
           static_cast<double>(covariance_rank(rows.index_select(0, members[i]), gamma));
     }
-    found.layers.push_back({.name = layer.name,
-                            .features = layer.sketch.dims(),
-                            .width = layer.sketch.width(),
-                            .ranks = ranks});
-  }
+    found.layers[static_cast<size_t>(place)] = {.name = layer.name,
+                                                .features = layer.sketch.dims(),
+                                                .width = layer.sketch.width(),
+                                                .ranks = ranks};
+  });
   return found;
 }
 

@@ -126,17 +126,18 @@ class ClassStatistics : public Measure {
     Readings readings;
     for (const auto& layer : layers_) {
       readings.push_back(reading(layer, "between_class_variance", layer.variance.parts().between,
-                                 "sum_c n_c |mu_c - mu|^2 / N"));
+                                 "sum_c n_c |mu_c - mu|^2 / N", "mean of all samples"));
     }
     for (const auto& layer : layers_) {
       readings.push_back(reading(layer, "within_class_variance", layer.variance.parts().within,
-                                 "sum |x - mu_c|^2 / N"));
+                                 "sum |x - mu_c|^2 / N", "mean of the class"));
     }
     for (const auto& layer : layers_) {
       const auto [between, within] = layer.variance.parts();
       if (between == 0) continue;  // of one class, or of features that are all alike
       readings.push_back(reading(layer, "class_variance_ratio", within / between,
-                                 "within-class over between-class variance"));
+                                 "within-class over between-class variance",
+                                 "mean of the class, and of all samples"));
     }
     if (const auto all = ranks()) {
       for (auto& each : class_rank_readings(*all)) readings.push_back(std::move(each));
@@ -156,10 +157,12 @@ class ClassStatistics : public Measure {
 
  private:
   static Reading reading(const SeenLayer& layer, const char* name, double value,
-                         const char* formula) {
+                         const char* formula, const char* centring) {
     const auto& variance = layer.variance;
     Definition definition = {{"formula", formula},
                              {"matrix", "features of the layer (sample x feature)"},
+                             {"tap", "after normalisation, residual add and activation"},
+                             {"centring", centring},
                              {"samples", variance.samples()},
                              {"features", variance.dims()},
                              {"precision", "float32 forward, float64 sums"}};

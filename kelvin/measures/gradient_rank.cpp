@@ -1,10 +1,13 @@
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/independent_work.h"
 #include "kelvin/math/layer_matrices.h"
+#include "kelvin/math/parallel_gram.h"
 #include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
 
@@ -12,7 +15,7 @@ namespace kelvin {
 namespace {
 
 constexpr int64_t kShownValues = 5;
-constexpr int64_t kNumbersAtOnce = int64_t{1} << 24;  // of unfolded patches
+constexpr int64_t kNumbersAtOnce = int64_t{1} << 22;  // of unfolded patches, of each layer at work
 constexpr double kLeastGamma = 1e-6;  // below, rounding of Gram matrices would be counted
 
 // Singular values of the gradient and of the input of one layer, descending.
@@ -43,14 +46,13 @@ torch::Tensor input_spectrum(const LayerRecord& layer, int64_t in, int64_t colum
   const auto samples = layer.input.size(0);
   if (columns <= in) {
     GramAccumulator gram(columns);
-    gram.update(finite_doubles(layer, "input", input_of(layer, 0, samples)));
+    gram.update(input_of(layer, 0, samples));
     return gram.singular_values();
   }
   GramAccumulator gram(in);
   const auto at_once = std::max<int64_t>(1, kNumbersAtOnce / (in * (columns / samples)));
   for (int64_t begin = 0; begin < samples; begin += at_once) {
-    const auto inputs = input_of(layer, begin, std::min(at_once, samples - begin));
-    gram.update(finite_doubles(layer, "input", inputs).t());
+    gram.update(input_of(layer, begin, std::min(at_once, samples - begin)).t());
   }
   return gram.singular_values();
 }
@@ -62,6 +64,8 @@ LayerSpectra spectra_of(const LayerRecord& layer) {
         layer.gradient.defined() ? c10::str(layer.gradient.sizes()) : "none");
   check(layer.input.size(0) > 0, "gradient_rank: layer '", layer.name,
         "' must have seen a sample, has seen none");
+  // The sum of a sample is not finite as soon as one number is not.
+  finite_doubles(layer, "input", layer.input.detach().flatten(1).sum(1));
   const auto gradient = weight_matrix(finite_doubles(layer, "gradient", layer.gradient));
   const auto columns = input_of(layer, 0, 1).size(1) * layer.input.size(0);
   return {.name = layer.name,
@@ -90,7 +94,10 @@ class GradientRank : public Measure {
   void see_gradients(const Record& record) override {
     check(!record.layers.empty(), "gradient_rank: records must have layers, got none");
     layers_.clear();
-    for (const auto& layer : record.layers) layers_.push_back(spectra_of(layer));
+    layers_.resize(record.layers.size());
+    for_each_independent(static_cast<int64_t>(layers_.size()), [&](int64_t i) {
+      layers_[static_cast<size_t>(i)] = spectra_of(record.layers[static_cast<size_t>(i)]);
+    });
     split_ = record.split;
     samples_ = record.layers[0].input.size(0);
   }
@@ -133,18 +140,20 @@ class GradientRank : public Measure {
     return readings;
   }
 
-  // Spectra, and for the widest layer the sums over its input while it is looked at.
+  // Spectra, and on each core the sums over a layer's input while it is looked at.
   int64_t memory(const Record& example, int64_t /*samples*/) const override {
     constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
     int64_t spectra = 0;
-    int64_t widest = 0;
+    int64_t widest = 1;
     for (const auto& layer : example.layers) {
       if (!layer.weight.defined()) continue;
       const auto in = weight_matrix(layer.weight).size(1);
       spectra += 2 * in * kDouble;
       widest = std::max(widest, in);
     }
-    return spectra + (2 * widest * widest + kNumbersAtOnce) * kDouble;
+    const auto patches = 2 * kNumbersAtOnce * static_cast<int64_t>(sizeof(float));
+    const auto at_work = parallel_gram_bytes(kNumbersAtOnce / widest, widest);
+    return spectra + at::get_num_threads() * (at_work + widest * widest * kDouble + patches);
   }
 
   NamedTensors curves() const override {
@@ -195,6 +204,8 @@ class GradientRank : public Measure {
     auto result = shared_definition();
     result["of"] = "layers whose gradient_rank exceeds their activation_rank";
     result["layers"] = static_cast<int64_t>(layers_.size());
+    result["matrix"] = "of each layer its gradient in W and its input A";
+    result["precision"] = "float32 forward and gradient, float64 SVD and Gram matrix";
     result["note"] = "the bound holds for exact rank; a numerical rank may exceed it";
     return result;
   }

@@ -104,8 +104,9 @@ void InputGrams::add(LayerInputs& layer, const LayerRecord& record, int64_t coun
         "' must come in the same place in all records, got '", record.name, "'");
   check(record.input.size(0) >= count, measure_, ": input of layer '", layer.name,
         "' must have a row for each of ", count, " samples, has ", record.input.size(0));
-  check(torch::isfinite(record.input.narrow(0, 0, count)).all().item<bool>(), measure_,
-        ": input of layer '", layer.name, "' must be finite, has a NaN or an infinity");
+  // The sum of a sample is not finite as soon as one number is not.
+  check(torch::isfinite(record.input.narrow(0, 0, count).flatten(1).sum(1)).all().item<bool>(),
+        measure_, ": input of layer '", layer.name, "' must be finite, has a NaN or an infinity");
   const auto positions = positions_of(record);
   const auto used_of_each = (positions + layer.stride - 1) / layer.stride;
   const auto at_once = std::max<int64_t>(1, kNumbersAtOnce / (layer.weight.size(1) * used_of_each));

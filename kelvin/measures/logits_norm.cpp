@@ -34,7 +34,9 @@ class LogitsNorm : public Measure {
   Readings compute() const override {
     check(samples_ > 0, "logits_norm: no records of the test split were shown");
     const double norm = std::sqrt(squares_);
-    const Definition raw = {{"matrix", "logits M"}, {"norm", "Frobenius"}, {"samples", samples_}};
+    const Definition raw = {{"matrix", "logits M"}, {"norm", "Frobenius"},
+                            {"shift_free", false},  {"bias", true},
+                            {"samples", samples_},  {"precision", "float32 forward, float64 sums"}};
     Definition over_t = raw;
     over_t["matrix"] = "M / T";
     over_t["temperature"] = temperature_;

@@ -7,6 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/math/independent_work.h"
 #include "kelvin/math/spectrum.h"
 #include "kelvin/math/top_eigenvectors.h"
 #include "kelvin/measures/input_gram.h"
@@ -71,9 +72,12 @@ class NormGrowth : public Measure {
     const auto count = grams_->see(record);
     if (count == 0) return;
     if (weight_spectra_.empty()) {
-      for (const auto& layer : grams_->layers()) {
-        weight_spectra_.push_back(torch::linalg_svdvals(layer.weight));
-      }
+      const auto& layers = grams_->layers();
+      weight_spectra_.resize(layers.size());
+      for_each_independent(static_cast<int64_t>(layers.size()), [&](int64_t i) {
+        const auto place = static_cast<size_t>(i);
+        weight_spectra_[place] = torch::linalg_svdvals(layers[place].weight);
+      });
       logits_.emplace(record.logits.size(1));
     }
     const auto logits = record.logits.narrow(0, 0, count).detach();
@@ -104,8 +108,13 @@ class NormGrowth : public Measure {
 
   Readings compute() const override {
     check(!grams_->is_empty(), "norm_growth: no sample of the test split was shown");
+    std::vector<NormParts> norms(weight_spectra_.size());
+    for_each_independent(static_cast<int64_t>(norms.size()), [&](int64_t i) {
+      const auto place = static_cast<size_t>(i);
+      norms[place] = norm_parts(grams_->layers()[place], weight_spectra_[place]);
+    });
     Readings parts;
-    for (size_t i = 0; i < weight_spectra_.size(); ++i) add_norm_parts(parts, i);
+    for (size_t i = 0; i < norms.size(); ++i) add_norm_parts(parts, i, norms[i]);
     Readings readings;
     // Those of the last layer stand for the network: its product is the logits.
     for (auto reading : parts) {
@@ -144,9 +153,8 @@ class NormGrowth : public Measure {
         {.name = name, .value = value, .layer = layer, .split = "test", .definition = definition});
   }
 
-  void add_norm_parts(Readings& readings, size_t index) const {
+  void add_norm_parts(Readings& readings, size_t index, const NormParts& parts) const {
     const auto& layer = grams_->layers()[index];
-    const auto parts = norm_parts(layer, weight_spectra_[index]);
     auto definition = grams_->definition(layer);
     definition["matrix"] = "W A of the layer, without its bias";
     definition["of"] =
@@ -195,20 +203,19 @@ class NormGrowth : public Measure {
   void add_weight(Readings& readings, size_t index) const {
     const auto& layer = grams_->layers()[index];
     const auto& spectrum = weight_spectra_[index];
-    const Definition definition = {{"matrix", "W (out x in), convolutions as (out x in * kernel)"},
-                                   {"centring", "none"},
-                                   {"precision", "float32 weights, float64 SVD"}};
+    Definition definition = {{"matrix", "W (out x in), convolutions as (out x in * kernel)"},
+                             {"centring", "none"},
+                             {"precision", "float32 weights, float64 SVD"}};
     add(readings, "layer_top_singular_value", spectrum[0].item<double>(), layer.name, definition);
     add(readings, "weight_norm", spectrum.norm().item<double>(), layer.name, definition);
+    definition["upper_bound"] = spectrum.size(0);
     if (!layer.has_zero_weight()) {
       add(readings, "weight_stable_rank", stable_rank(spectrum), layer.name, definition);
     }
-    auto of_rank = definition;
-    of_rank["gamma"] = gamma_;
-    of_rank["threshold"] = "gamma * sigma_1";
-    of_rank["upper_bound"] = spectrum.size(0);
+    definition["gamma"] = gamma_;
+    definition["threshold"] = "gamma * sigma_1";
     add(readings, "weight_rank", static_cast<double>(numerical_rank(spectrum, gamma_)), layer.name,
-        of_rank);
+        definition);
   }
 
   std::shared_ptr<InputGrams> grams_;

@@ -33,7 +33,8 @@ void SketchedSample::add(const Record& record) {
     check(seen.name == layer.name && seen.sketch.dims() == rows.size(1), measure_,
           ": every batch must have the same layers; '", seen.name, "' of ", seen.sketch.dims(),
           " features became '", layer.name, "' of ", rows.size(1));
-    check(torch::isfinite(rows).all().item<bool>(), measure_, ": layer '", layer.name,
+    // The sum of a row is not finite as soon as one number is not.
+    check(torch::isfinite(rows.sum(1)).all().item<bool>(), measure_, ": layer '", layer.name,
           "' must be finite, has a NaN or an infinity");
     // A copy even if nothing was projected: the network's tensor holds more than these rows.
     seen.batches.push_back(seen.sketch.apply(rows).to(torch::kFloat32).clone());

@@ -25,6 +25,14 @@ int64_t largest_rank(const LayerValues& values) {
   return std::min(values.samples - 1, features);
 }
 
+// Centring takes one of as many singular values as there are samples: as published, RankMe counts
+// it among those that it adds 1e-7 to.
+torch::Tensor with_lost_value(const LayerValues& values) {
+  const auto& known = values.values.projected;
+  const auto lost = std::min(values.samples, values.width) - known.size(0);
+  return lost > 0 ? torch::cat({known, torch::zeros({lost}, known.options())}) : known;
+}
+
 double hashed_width(const LayerValues& values) {
   return static_cast<double>(values.width - values.anchors);
 }
@@ -115,7 +123,9 @@ Readings spectrum_readings(const LayerValues& values, double gamma, int64_t top)
     numerical.definition["upper_bound"] = largest_rank(values);
     readings.push_back(numerical);
   }
-  for (auto& reading : rank_readings(values.values.projected, like)) {
+  auto bounded = like;
+  bounded.definition["upper_bound"] = largest_rank(values);
+  for (auto& reading : rank_readings(with_lost_value(values), bounded)) {
     readings.push_back(std::move(reading));
   }
   const auto& singular_values = values.values.corrected;

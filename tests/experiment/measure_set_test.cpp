@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/support/errors.h"
 #include "tests/support/measured.h"
 
@@ -98,6 +101,46 @@ TEST(MeasureSet, ShowsATrainingSplitAgainOnlyToThoseWhoWantItAndWhatFollowsToAll
   // Three passes of the first, which all of them wanted but the simple one; then one each.
   EXPECT_EQ(readings[1].value, 3);
   EXPECT_EQ(readings[4].value, 5);
+}
+
+TEST(MeasureSet, RejectsLogitsThatAreNotFinite) {
+  auto set = two_witnesses();
+  for (const double value : {std::nan(""), -std::numeric_limits<double>::infinity()}) {
+    auto record = a_record();
+    record.logits[1][2] = value;
+    const auto* const message =
+        "measures: logits of the test split must be finite, have a NaN or an infinity";
+    EXPECT_EQ(error_of([&] { set.update(record); }), message);
+    EXPECT_EQ(error_of([&] { set.see_sample(record); }), message);
+    record.split = Split::train;
+    record.ood = "textures10";
+    EXPECT_EQ(error_of([&] { set.update(record); }),
+              "measures: logits of the train split of 'textures10' must be finite, have a NaN or "
+              "an infinity");
+  }
+  EXPECT_EQ(set.compute()[1].value, 0);
+}
+
+TEST(MeasureSet, RejectsLabelsOfNoClassOfTheirDataset) {
+  auto set = two_witnesses();
+  const auto message = [&](int64_t label) {
+    auto record = a_record();
+    record.labels[1] = label;
+    const auto of_update = error_of([&] { set.update(record); });
+    EXPECT_EQ(error_of([&] { set.see_sample(record); }), of_update);
+    return of_update;
+  };
+  EXPECT_EQ(message(3), "measures: labels must be in [0, 3), got 3");
+  EXPECT_EQ(message(-1), "measures: labels must be in [0, 3), got -1");
+  auto foreign = a_record();
+  foreign.ood = "textures47";
+  foreign.classes = 47;
+  foreign.labels[1] = 46;
+  set.update(foreign);
+  auto empty = record_of(torch::zeros({0, 3}), torch::zeros({0}, torch::kInt64));
+  set.update(empty);
+  empty.labels = torch::Tensor();
+  set.update(empty);
 }
 
 TEST(MeasureSet, RefusesMoreMemoryThanIsAllowed) {

@@ -74,6 +74,9 @@ for name in ("maps", "flat"):
     EXPECT_EQ(between.definition["samples"], 80);
     EXPECT_EQ(between.definition["features"], layer == "maps" ? 12 : 6);
     EXPECT_FALSE(between.definition.contains("projected_to"));
+    EXPECT_EQ(between.definition["centring"], "mean of all samples");
+    EXPECT_EQ(within.definition["centring"], "mean of the class");
+    EXPECT_EQ(ratio.definition["tap"], "after normalisation, residual add and activation");
   }
 }
 

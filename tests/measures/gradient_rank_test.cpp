@@ -152,6 +152,8 @@ TEST(GradientRank, CountsViolationsOverLayers) {
   EXPECT_EQ(readings[0].name, "gradient_rank_violations");
   EXPECT_EQ(readings[0].value, 2);
   EXPECT_EQ(readings[0].definition["layers"], 4);
+  EXPECT_TRUE(readings[0].definition.contains("matrix"));
+  EXPECT_TRUE(readings[0].definition.contains("precision"));
 }
 
 TEST(GradientRank, AgreesWithNumPyInEveryReading) {

@@ -19,7 +19,12 @@ TEST(LogitsNorm, IsTheFrobeniusNormRawOverTAndPerSample) {
   EXPECT_DOUBLE_EQ(reading_of(readings, "logits_norm", {{"samples", 2}}).value, 13);
   EXPECT_DOUBLE_EQ(reading_of(readings, "logits_norm_over_t", {{"temperature", 4}}).value, 13. / 4);
   EXPECT_DOUBLE_EQ(reading_of(readings, "logits_norm_per_sample").value, 13 / std::sqrt(2));
-  for (const auto& reading : readings) EXPECT_EQ(reading.split, "test") << reading.name;
+  for (const auto& reading : readings) {
+    EXPECT_EQ(reading.split, "test") << reading.name;
+    EXPECT_EQ(reading.definition["bias"], true) << reading.name;
+    EXPECT_EQ(reading.definition["shift_free"], false) << reading.name;
+    EXPECT_TRUE(reading.definition.contains("precision")) << reading.name;
+  }
 }
 
 TEST(LogitsNorm, PerSampleIgnoresHowOftenASampleIsShown) {

@@ -136,8 +136,14 @@ out["gains"] = np.array([product, gain, gain / product])
   expect_all({"norm_of_singular_values", "norm_alignment"}, "", expected.at("linear"));
   expect_all({"top_singular_product", "network_gain", "top_singular_share"}, "",
              expected.at("gains"));
-  EXPECT_EQ(layer_reading(readings, "weight_rank", "conv").definition["upper_bound"], 4);
-  EXPECT_EQ(layer_reading(readings, "weight_rank", "tokens").definition["upper_bound"], 4);
+  for (const char* name : {"weight_rank", "weight_stable_rank"}) {
+    EXPECT_EQ(layer_reading(readings, name, "conv").definition["upper_bound"], 4) << name;
+    EXPECT_EQ(layer_reading(readings, name, "tokens").definition["upper_bound"], 4) << name;
+  }
+  for (const char* name : {"weight_norm", "weight_stable_rank"}) {
+    EXPECT_FALSE(layer_reading(readings, name, "conv").definition.contains("gamma")) << name;
+  }
+  EXPECT_FALSE(layer_reading(readings, "weight_norm", "conv").definition.contains("upper_bound"));
 }
 
 TEST(NormGrowth, OfAFullyAlignedNetworkIsTheProductOfTopSingularValues) {

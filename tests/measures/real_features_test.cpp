@@ -110,10 +110,11 @@ void expect_spectrum(const torch::Tensor& values, const torch::Tensor& expected)
 TEST_F(RealFeatures, HaveTheSpectraAndRanksOfNumPy) {
   const auto expected = numpy(R"(
 for name in layers:
-    s = values(rows(name) - rows(name).mean(0))[:len(x["labels"]) - 1]
+    every = values(rows(name) - rows(name).mean(0))
+    s = every[:len(x["labels"]) - 1]
     p = s / s.sum()
     e = s ** 2
-    q = p + 1e-7
+    q = every / every.sum() + 1e-7
     out[name] = s
     out[name + "/ranks"] = np.array([np.sum(e > 1e-3 * e[0]), np.sum(s > 1e-3 * s[0])])
     out[name + "/smooth"] = np.array([np.exp(-np.sum(p * np.log(p))), np.exp(-np.sum(q * np.log(q))),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "kelvin/math/spectrum.h"
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 
@@ -35,6 +36,28 @@ TEST(SpectrumReadings, OfAllFeaturesHaveNoDoubts) {
   EXPECT_EQ(readings.front().value, 2);
   EXPECT_EQ(readings_of(readings, "covariance_rank").size(), 3U);
   EXPECT_EQ(reading_of(readings, "numerical_rank").value, 3);
+  EXPECT_EQ(readings_of(readings, "singular_value").size(), 2U);
+}
+
+TEST(SpectrumReadings, SayHowLargeARankCanBe) {
+  auto values = exact_values();
+  values.samples = 4;
+  const auto readings = spectrum_readings(values, 1e-3, 2);
+  for (const char* name : {"covariance_rank", "numerical_rank", "effective_rank", "rankme",
+                           "stable_rank", "participation_ratio"}) {
+    EXPECT_EQ(readings_of(readings, name).at(0).definition["upper_bound"], 3) << name;
+  }
+  EXPECT_FALSE(readings.back().definition.contains("upper_bound"));
+}
+
+TEST(SpectrumReadings, OfRankMeCountTheValueThatCentringTakes) {
+  auto values = exact_values();
+  values.values.projected = values.values.corrected = doubles({2, 1});
+  values.samples = 3;
+  const auto readings = spectrum_readings(values, 1e-3, 9);
+  EXPECT_EQ(reading_of(readings, "rankme").value, rankme(doubles({2, 1, 0})));
+  EXPECT_NE(reading_of(readings, "rankme").value, rankme(doubles({2, 1})));
+  EXPECT_DOUBLE_EQ(reading_of(readings, "effective_rank").value, effective_rank(doubles({2, 1})));
   EXPECT_EQ(readings_of(readings, "singular_value").size(), 2U);
 }
 
