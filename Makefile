@@ -43,9 +43,12 @@ tidy: needs-lint tests-configured  ## clang-tidy on all sources, with its static
 	@scripts/tidy --all
 
 bench: needs-bench tests-configured  ## build and run the benchmarks; those on real data if KELVIN_DATA names it
-	@$(BUILD) --target kelvin_tool kelvin_benchmarks kelvin_batch_speed kelvin_decode_speed kelvin_measure_speed kelvin_probe_speed
-	@build/kelvin_benchmarks
+	@$(BUILD) --target kelvin_tool kelvin_benchmarks kelvin_batch_speed kelvin_decode_speed kelvin_measure_speed kelvin_probe_speed \
+		kelvin_detector_speed
+	@OMP_NUM_THREADS=1 build/kelvin_benchmarks --benchmark_enable_random_interleaving=true \
+		--benchmark_repetitions=5 --benchmark_report_aggregates_only=true
 	@build/kelvin bench train
+	@benchmarks/detector_speed.py --tool build/kelvin_detector_speed
 	@if [ -n "$$KELVIN_DATA" ]; then \
 		benchmarks/batch_speed.py --tool build/kelvin_batch_speed --data "$$KELVIN_DATA" && \
 		benchmarks/decode_speed.py --tool build/kelvin_decode_speed --images "$$KELVIN_DATA/tiny-imagenet-100" && \
