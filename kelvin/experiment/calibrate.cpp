@@ -120,6 +120,7 @@ Calibrated calibrated(const CalibrationData& data, const RunContext& context) {
   } else {
     context.warn("no temperature was fitted: " + why_none(fitted));
   }
+  if (fitted.status == TemperatureStatus::unbounded) return result;  // so would these be
   const VectorScalingOptions options;
   const auto vector = fit_vector_scaling(logits, labels, options);
   if (!vector.converged) {

@@ -48,7 +48,7 @@ TEST_F(CheckpointsTest, KeepTheOneBeforeWeightsThatAreNotFinite) {
   observer.after_epoch(training_.at(10));
   auto state = training_.at(15);
   state.snapshot = [] {
-    return TrainSnapshot{.step = 15, .weights = {{"fc.weight", torch::tensor({1.0, INFINITY})}}};
+    return TrainSnapshot{.step = 15, .weights = {{"fc.weight", torch::full({2}, INFINITY)}}};
   };
   EXPECT_EQ(error_of([&] { observer.after_step(state); }),
             "train: 'fc.weight' is not finite after step 15 (T = 1, lr = 0.1), so the checkpoint "

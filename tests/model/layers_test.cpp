@@ -89,6 +89,9 @@ TEST(NormedRelu, IsTheSameOnBothPaths) {
   }
 }
 
+bool is_convolutional(const std::string& name) {
+  return name.starts_with("resnet") || name.starts_with("vgg") || name == "truncated";
+}
 bool has_dropout(const std::string& name) { return name.starts_with("vgg"); }
 
 // Without dropout, which double precision would draw otherwise.
@@ -127,8 +130,9 @@ torch::Tensor gradients_of(const std::string& name, torch::ScalarType type, bool
 
 class ModelPaths : public testing::TestWithParam<std::string> {};
 
-// Rounding is all that differs: what the fast path is off from double precision is at most some
-// times what the plain path is off, which in deep networks that were just drawn is much.
+// Rounding is all that differs.  In deep networks that were just drawn it is much: where it turns
+// a relu on or off, gradients jump, by up to 3 % of their norm on either path.  Winograd's
+// transforms by themselves cost one or two digits.
 TEST_P(ModelPaths, AgreeButForRounding) {
   const auto& name = GetParam();
   const auto plain = gradients_of(name, torch::kFloat32, true);
@@ -138,10 +142,12 @@ TEST_P(ModelPaths, AgreeButForRounding) {
   const auto plain_error = (plain - exact).norm().item<double>();
   const auto fast_error = (fast - exact).norm().item<double>();
   ASSERT_TRUE(std::isfinite(scale));
+  // For those who ask for a report (--gtest_output=json).
+  RecordProperty("plain_error", std::to_string(plain_error / scale));
+  RecordProperty("fast_over_plain", std::to_string(fast_error / plain_error));
   EXPECT_LT(plain_error, 0.1 * scale);
-  // Winograd's transforms by themselves cost one or two digits.
-  EXPECT_LT(fast_error, 300 * plain_error + 1e-5 * scale);
-  EXPECT_LT(fast_error, 0.2 * scale);
+  EXPECT_LT(fast_error, 30 * plain_error + (is_convolutional(name) ? 1e-2 : 1e-5) * scale);
+  EXPECT_LT(fast_error, 0.1 * scale);
 }
 
 INSTANTIATE_TEST_SUITE_P(Registered, ModelPaths, testing::ValuesIn(models().names()),
