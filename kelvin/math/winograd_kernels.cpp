@@ -173,36 +173,8 @@ KELVIN_AVX2 void transform_outputs(const WinogradShape& shape, const float* tran
   }
 }
 
-// results[row, 0..16) (+)= sum over k of left[row, k] * right[k, 0..16), for kCount rows; the left
-// matrix has steps of its own so that it may be a transposed one.
-template <int64_t kCount, bool kAdds>
-KELVIN_INLINE void product_block(const float* left, int64_t row_step, int64_t term_step,
-                                 const float* right, int64_t right_step, int64_t terms,
-                                 float* results, int64_t result_step) {
-  Vector sums[kCount][2];
-  for (int64_t row = 0; row < kCount; ++row) {
-    for (int64_t half = 0; half < 2; ++half) {
-      sums[row][half] = kAdds ? load(results + row * result_step + half * kVector) : Vector{};
-    }
-  }
-  for (int64_t k = 0; k < terms; ++k) {
-    const auto first = load(right + k * right_step);
-    const auto second = load(right + k * right_step + kVector);
-    const auto* factors = left + k * term_step;
-#pragma GCC unroll 6
-    for (int64_t row = 0; row < kCount; ++row) {
-      const float factor = factors[row * row_step];
-      sums[row][0] += factor * first;
-      sums[row][1] += factor * second;
-    }
-  }
-  for (int64_t row = 0; row < kCount; ++row) {
-    for (int64_t half = 0; half < 2; ++half) {
-      store(results + row * result_step + half * kVector, sums[row][half]);
-    }
-  }
-}
-
+// results[row, 0..16) (+)= sum over k of left[row, k] * right[k, 0..16); the left matrix has steps
+// of its own so that it may be a transposed one.
 struct Product {
   const float* left = nullptr;
   int64_t row_step = 0;
@@ -214,13 +186,40 @@ struct Product {
   int64_t result_step = 0;
 };
 
+// kCount rows of it, from `first_row` on.
+template <int64_t kCount, bool kAdds>
+KELVIN_INLINE void product_block(const Product& p, int64_t first_row) {
+  const auto* left = p.left + first_row * p.row_step;
+  auto* results = p.results + first_row * p.result_step;
+  Vector sums[kCount][2];
+  for (int64_t row = 0; row < kCount; ++row) {
+    for (int64_t half = 0; half < 2; ++half) {
+      sums[row][half] = kAdds ? load(results + row * p.result_step + half * kVector) : Vector{};
+    }
+  }
+  for (int64_t k = 0; k < p.terms; ++k) {
+    const auto first = load(p.right + k * p.right_step);
+    const auto second = load(p.right + k * p.right_step + kVector);
+    const auto* factors = left + k * p.term_step;
+#pragma GCC unroll 6
+    for (int64_t row = 0; row < kCount; ++row) {
+      const float factor = factors[row * p.row_step];
+      sums[row][0] += factor * first;
+      sums[row][1] += factor * second;
+    }
+  }
+  for (int64_t row = 0; row < kCount; ++row) {
+    for (int64_t half = 0; half < 2; ++half) {
+      store(results + row * p.result_step + half * kVector, sums[row][half]);
+    }
+  }
+}
+
 template <bool kAdds>
 KELVIN_AVX2 void product_rows(const Product& p, int64_t rows) {
   int64_t row = 0;
   const auto block = [&]<int64_t kCount>() __attribute__((always_inline)) {
-    product_block<kCount, kAdds>(p.left + row * p.row_step, p.row_step, p.term_step, p.right,
-                                 p.right_step, p.terms, p.results + row * p.result_step,
-                                 p.result_step);
+    product_block<kCount, kAdds>(p, row);
     row += kCount;
   };
   while (rows - row >= kRows) block.template operator()<kRows>();
@@ -251,7 +250,9 @@ int64_t tiles_at_a_time(const WinogradShape& shape) {
   constexpr int64_t kFloats = 48 << 10;
   const auto fitting = kFloats / (kPoints * (shape.inputs + shape.outputs));
   const auto weights = shape.inputs * shape.outputs;
-  const int64_t least = weights < 64 * 64 ? 30 : weights < 256 * 256 ? 48 : 96;
+  constexpr int64_t kFew = int64_t{64} * 64;
+  constexpr int64_t kMany = int64_t{256} * 256;
+  const int64_t least = weights < kFew ? 30 : weights < kMany ? 48 : 96;
   return std::max(fitting / kRows * kRows, least);
 }
 
