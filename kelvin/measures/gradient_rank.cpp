@@ -30,7 +30,7 @@ struct LayerSpectra {
 
 torch::Tensor finite_doubles(const LayerRecord& layer, const char* what,
                              const torch::Tensor& tensor) {
-  const auto doubles = tensor.detach().to(torch::kFloat64);
+  auto doubles = tensor.detach().to(torch::kFloat64);
   check(torch::isfinite(doubles).all().item<bool>(), "gradient_rank: ", what, " of layer '",
         layer.name, "' must be finite, has a NaN or an infinity");
   return doubles;
