@@ -21,23 +21,6 @@ constexpr auto kReadings = "readings.jsonl";
 constexpr auto kDefinitions = "definitions.json";
 constexpr auto kMeanOver = "mean_over";  // key of a definition
 
-Reading reading_of(const Json& line, const Json& definitions) {
-  Reading reading{.name = line.at("name"), .definition = Definition::object()};
-  // JSON has no NaN or infinity: they are written as null.
-  const auto& value = line.at("value");
-  reading.value = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-  reading.layer = line.value("layer", "");
-  reading.split = line.value("split", "");
-  reading.detector = line.value("detector", "");
-  reading.ood = line.value("ood", "");
-  if (line.contains("index")) reading.index = line["index"].get<int64_t>();
-  if (line.contains("low") && line.contains("high")) {
-    reading.interval = {.low = line["low"].get<double>(), .high = line["high"].get<double>()};
-  }
-  reading.definition = Definition(definitions.at(line.at("definition").get<std::string>()));
-  return reading;
-}
-
 // Whether it is a mean of a detector's readings on several datasets, one of which `readings`
 // replace.
 bool is_mean_of_replaced(const Reading& mean, const Readings& readings) {
@@ -45,11 +28,30 @@ bool is_mean_of_replaced(const Reading& mean, const Readings& readings) {
   if (mean.detector.empty() || members == mean.definition.end()) return false;
   return std::any_of(readings.begin(), readings.end(), [&](const Reading& reading) {
     return reading.detector == mean.detector && reading.name == mean.name &&
-           std::find(members->begin(), members->end(), Json(reading.ood)) != members->end();
+           std::find(members->begin(), members->end(), Definition(reading.ood)) != members->end();
   });
 }
 
 }  // namespace
+
+double number_or_nan(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+Reading reading_of(const Json& fields) {
+  Reading reading{.name = fields.at("name"),
+                  .value = number_or_nan(fields.at("value")),
+                  .layer = fields.value("layer", ""),
+                  .split = fields.value("split", ""),
+                  .detector = fields.value("detector", ""),
+                  .ood = fields.value("ood", ""),
+                  .definition = Definition::object()};
+  if (fields.contains("index")) reading.index = fields["index"].get<int64_t>();
+  if (fields.contains("low") && fields.contains("high")) {
+    reading.interval = {.low = number_or_nan(fields["low"]), .high = number_or_nan(fields["high"])};
+  }
+  return reading;
+}
 
 std::string definition_id(const Definition& definition) {
   return fmt::format("{:016x}", named_seed(0, definition.dump())).substr(0, 12);
@@ -111,7 +113,9 @@ Readings load_readings(const fs::path& folder) {
     std::istringstream lines(read_file(path));
     for (std::string line; std::getline(lines, line);) {
       ++number;
-      readings.push_back(reading_of(Json::parse(line), definitions));
+      const auto fields = Json::parse(line);
+      auto& reading = readings.emplace_back(reading_of(fields));
+      reading.definition = definitions.at(fields.at("definition").get<std::string>());
     }
   } catch (const nlohmann::json::exception& error) {
     check(false, path.string(), ": line ", number, ": not a reading: ", error.what());

@@ -1,8 +1,7 @@
 #include "kelvin/runs/trajectory_file.h"
 
-#include <limits>
-
 #include "kelvin/core/check.h"
+#include "kelvin/runs/readings_file.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -11,31 +10,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// JSON has no NaN or infinity: they are written as null.
-double number_of(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-Reading reading_of(const Json& fields) {
-  Reading reading{.name = fields.at("name"),
-                  .value = number_of(fields.at("value")),
-                  .layer = fields.value("layer", ""),
-                  .split = fields.value("split", ""),
-                  .detector = fields.value("detector", ""),
-                  .ood = fields.value("ood", "")};
-  if (fields.contains("index")) reading.index = fields["index"].get<int64_t>();
-  if (fields.contains("low") && fields.contains("high")) {
-    reading.interval = {.low = number_of(fields["low"]), .high = number_of(fields["high"])};
-  }
-  return reading;
-}
-
 TrajectoryLine trajectory_line_of(const Json& fields) {
   TrajectoryLine line{.step = fields.at("step").get<int64_t>(),
                       .epoch = fields.at("epoch").get<double>()};
   // get_ref, because a loop over anything but an array would take it for one.
   for (const auto& value : fields.at("logits_singular_values").get_ref<const Json::array_t&>()) {
-    line.logits_singular_values.push_back(number_of(value));
+    line.logits_singular_values.push_back(number_or_nan(value));
   }
   for (const auto& reading : fields.at("readings").get_ref<const Json::array_t&>()) {
     line.readings.push_back(reading_of(reading));

@@ -17,33 +17,35 @@ namespace {
 namespace fs = std::filesystem;
 
 // A second or two of training, with checkpoints within the epochs, dropout and augmentation.
+// A training on few images that saves and measures often.
+std::vector<std::string> train_words(const std::string& output, const std::string& model,
+                                     const std::vector<std::string>& more) {
+  std::vector<std::string> words = {"train",
+                                    "--model",
+                                    model,
+                                    "--dataset",
+                                    "glyphs10",
+                                    "-b",
+                                    "50",
+                                    "--threads",
+                                    "2",
+                                    "--augment",
+                                    "crop-flip",
+                                    "--quiet",
+                                    "--output",
+                                    output,
+                                    "data.test_samples=200",
+                                    "measure.epoch_samples=50",
+                                    "measure.train_samples=100",
+                                    "measure.steps_per_decade=3"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 std::vector<std::string> short_run(const std::string& output) {
-  return {"train",
-          "--model",
-          "mlp",
-          "--dataset",
-          "glyphs10",
-          "--epochs",
-          "4",
-          "-b",
-          "50",
-          "--threads",
-          "2",
-          "--augment",
-          "crop-flip",
-          "--quiet",
-          "--checkpoint-steps",
-          "7",
-          "--output",
-          output,
-          "model.width=256",
-          "model.depth=4",
-          "model.dropout=0.1",
-          "data.train_samples=1000",
-          "data.test_samples=200",
-          "measure.epoch_samples=50",
-          "measure.train_samples=100",
-          "measure.steps_per_decade=3"};
+  return train_words(output, "mlp",
+                     {"--epochs", "4", "--checkpoint-steps", "7", "model.width=256",
+                      "model.depth=4", "model.dropout=0.1", "data.train_samples=1000"});
 }
 
 int lines_of(const std::string& text) {
@@ -119,35 +121,12 @@ TEST_F(ResumeVerb, GoesOnToTheSameBitsHoweverOftenItIsKilled) {
   EXPECT_GT(load_run(folder / "run").metadata.at("resumed").back().at("step"), 0);
 }
 
-// A network with everything that has a state: convolutions, batch normalisation, dropout, momentum,
-// averaged weights, augmented images, measuring in between.
+// A network with everything that has a state: convolutions, batch normalisation, momentum, averaged
+// weights, augmented images, measuring in between.
 std::vector<std::string> stateful_run(const std::string& output) {
-  return {"train",
-          "--model",
-          "resnet10",
-          "--dataset",
-          "glyphs10",
-          "--epochs",
-          "3",
-          "-b",
-          "50",
-          "--threads",
-          "2",
-          "--augment",
-          "crop-flip",
-          "--quiet",
-          "--checkpoint-steps",
-          "4",
-          "--output",
-          output,
-          "model.width=0.25",
-          "model.stem_stride=2",
-          "train.ema=0.9",
-          "data.train_samples=600",
-          "data.test_samples=200",
-          "measure.epoch_samples=50",
-          "measure.train_samples=100",
-          "measure.steps_per_decade=3"};
+  return train_words(output, "resnet10",
+                     {"--epochs", "3", "--checkpoint-steps", "4", "model.width=0.25",
+                      "model.stem_stride=2", "train.ema=0.9", "data.train_samples=600"});
 }
 
 // At moments from the start of the process to its end; each run is killed once and goes on.
