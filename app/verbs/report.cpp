@@ -20,7 +20,9 @@ class Report : public Verb {
     command.add_option("--output", output_, "HTML file (default: report.html in the first RUN)")
         ->type_name("FILE");
     command
-        .add_option("--csv", csv_folder_, "also write the data of every figure into this folder")
+        .add_option(
+            "--csv", csv_folder_,
+            "also write the data of every figure, and fit-and-collapse.csv, into this folder")
         ->type_name("DIR");
     command.add_option("--svg", svg_folder_, "also write every figure into this folder")
         ->type_name("DIR");

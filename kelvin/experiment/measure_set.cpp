@@ -7,6 +7,7 @@
 
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
+#include "kelvin/measures/keeps_looks.h"
 
 namespace kelvin {
 namespace {
@@ -21,6 +22,13 @@ void check_record(const Record& record) {
   const auto highest = record.labels.max().item<int64_t>();
   check(lowest >= 0 && highest < record.classes, "measures: labels must be in [0, ", record.classes,
         "), got ", lowest < 0 ? lowest : highest);
+}
+
+void add_curves_of(const std::string& measure, const NamedTensors& own, NamedTensors& curves) {
+  for (const auto& [name, tensor] : own) {
+    check(curves.emplace(name, tensor).second, "measure '", measure, "': curve '", name,
+          "' is another measure's already");
+  }
 }
 
 }  // namespace
@@ -109,11 +117,15 @@ Readings MeasureSet::compute(
 
 NamedTensors MeasureSet::curves() const {
   NamedTensors curves;
+  for (const auto& each : measures_) add_curves_of(each.name, each.measure->curves(), curves);
+  return curves;
+}
+
+NamedTensors MeasureSet::curves_of_look() const {
+  NamedTensors curves;
   for (const auto& each : measures_) {
-    for (const auto& [name, tensor] : each.measure->curves()) {
-      check(curves.emplace(name, tensor).second, "measure '", each.name, "': curve '", name,
-            "' is another measure's already");
-    }
+    const auto* keeper = dynamic_cast<const KeepsLooks*>(each.measure.get());
+    if (keeper != nullptr) add_curves_of(each.name, keeper->curves_of_look(), curves);
   }
   return curves;
 }

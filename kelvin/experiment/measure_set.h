@@ -39,6 +39,8 @@ class MeasureSet {
   Readings compute(const std::function<void(size_t, const std::string&)>& before_each =
                        [](size_t, const std::string&) {}) const;
   NamedTensors curves() const;
+  // Of those alone that keep them of each look during training.
+  NamedTensors curves_of_look() const;
 
  private:
   struct Member {

@@ -38,9 +38,6 @@ Readings means_over(const Readings& readings, const std::string& group, const Na
     means[place->second].value += reading.value;
     averaged[place->second].push_back(reading.ood);
   }
-  if (std::any_of(averaged.begin(), averaged.end(),
-                  [](const Names& names) { return names.size() < 2; }))
-    return {};
   for (size_t i = 0; i < means.size(); ++i) {
     means[i].value /= static_cast<double>(averaged[i].size());
     means[i].definition["mean_over"] = averaged[i];

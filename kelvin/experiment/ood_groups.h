@@ -24,7 +24,8 @@ void check_foreign_names(const std::string& where, const std::vector<std::string
 void check_members(const OodGroups& groups, const std::vector<std::string>& foreign);
 
 // For each detector the mean of each number over the foreign datasets of a group, as readings whose
-// `ood` is "near" or "far".  None of a group of which fewer than two were measured.
+// `ood` is "near" or "far".  Of members that were measured, which `mean_over` in the definition
+// names: if it is only one, its numbers.  None of a group of which none was.
 Readings group_means(const Readings& readings, const OodGroups& groups);
 
 }  // namespace kelvin

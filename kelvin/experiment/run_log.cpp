@@ -2,10 +2,13 @@
 
 #include <array>
 #include <set>
+#include <string_view>
+#include <system_error>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
+#include "kelvin/experiment/curves_file.h"
 #include "kelvin/runs/readings_file.h"
 #include "kelvin/runs/tensorboard_file.h"
 
@@ -20,6 +23,10 @@ constexpr auto kTrajectory = "trajectory.jsonl";
 constexpr auto kNotes = "notes.jsonl";
 constexpr auto kDefinitions = "trajectory_definitions.json";
 constexpr std::array kFiles = {kMetrics, kTrajectory, kNotes};
+constexpr auto kCurves = "trajectory";  // a folder
+constexpr std::string_view kStep = "step-";
+
+std::string curves_name(int64_t step) { return std::string(kStep) + std::to_string(step) + ".npz"; }
 
 Array array_of(const std::vector<double>& values, std::vector<int64_t> shape) {
   return {.dtype = "f8",
@@ -32,6 +39,24 @@ Json load_definitions(const fs::path& path) {
   auto definitions = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
   check(definitions.is_object(), path.string(), ": not a JSON object");
   return definitions;
+}
+
+// What a process that was killed left of looks that will be taken again.
+void remove_curves_without_line(const fs::path& run) {
+  const auto folder = run / kCurves;
+  if (!fs::is_directory(folder)) return;
+  std::set<std::string> kept;
+  for (const auto& line : load_lines(run / kTrajectory)) kept.insert(curves_name(line.at("step")));
+  std::vector<fs::path> gone;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with(kStep) && !kept.contains(name)) gone.push_back(entry.path());
+  }
+  for (const auto& path : gone) {
+    std::error_code failure;
+    fs::remove(path, failure);
+    check(!failure, path.string(), ": cannot be removed: ", failure.message());
+  }
 }
 
 // A new file whatever the clock says: a run may go on within the second, in the same process.
@@ -95,6 +120,15 @@ void RunLog::add_trajectory(int64_t step, double epoch, const Readings& readings
   append_line(folder_.path() / kTrajectory, line.dump());
 }
 
+void RunLog::add_curves(int64_t step, const NamedTensors& curves) const {
+  if (curves.empty()) return;
+  const auto folder = folder_.path() / kCurves;
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  check(!failure, folder.string(), ": cannot be made: ", failure.message());
+  kelvin::write_curves(folder / curves_name(step), curves);
+}
+
 void RunLog::add_note(int64_t step, const std::string& note) const {
   append_line(folder_.path() / kNotes, Json({{"step", step}, {"note", note}}).dump());
   context_.warn(note);
@@ -130,6 +164,8 @@ std::map<std::string, int64_t> RunLog::sizes() const {
     sizes[name] = file_size_or_zero(path);
     if (sizes[name] > 0) sync_file(path);
   }
+  const auto curves = folder_.path() / kCurves;
+  if (fs::exists(curves)) sync_file(curves);
   return sizes;
 }
 
@@ -143,6 +179,7 @@ void RunLog::cut_back(const fs::path& run, const std::map<std::string, int64_t>&
       truncate_file(path, 0);
     }
   }
+  remove_curves_without_line(run);
 }
 
 }  // namespace kelvin

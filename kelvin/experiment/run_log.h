@@ -7,13 +7,14 @@
 
 #include "kelvin/core/reading.h"
 #include "kelvin/experiment/compute_api.h"
+#include "kelvin/math/named_tensors.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
 
 // What a run writes down while it trains.  All of it only grows, line by line, so that a run can go
 // on from any moment whose sizes are known; definitions of what is cut back stay, and are met
-// again.
+// again.  Curves have a file for each line of the trajectory, and go with it.
 class RunLog {
  public:
   // Events for TensorBoard replace those of earlier processes from `first_step` on.
@@ -29,6 +30,10 @@ class RunLog {
   // trajectory_definitions.json holds once.
   void add_trajectory(int64_t step, double epoch, const Readings& readings) const;
 
+  // What is too large for a line of the trajectory, as trajectory/step-N.npz; nothing if there are
+  // none.  Before the line: at no moment is there one whose curves are missing.
+  void add_curves(int64_t step, const NamedTensors& curves) const;
+
   // What a person should know: written down, and told to the outside.
   void add_note(int64_t step, const std::string& note) const;
 
@@ -43,7 +48,8 @@ class RunLog {
   // Bytes of each file now; after it they outlive a crash of the machine.
   std::map<std::string, int64_t> sizes() const;
 
-  // Cuts the files of a run back to these sizes; to nothing those that are not named.
+  // Cuts the files of a run back to these sizes; to nothing those that are not named.  Curves of
+  // looks whose line is gone are removed.
   static void cut_back(const std::filesystem::path& run,
                        const std::map<std::string, int64_t>& sizes);
 

@@ -286,6 +286,7 @@ std::unique_ptr<Detector> RunSettings::make_detector(const std::string& name) co
 
 MeasureContext RunSettings::context() const {
   return {.temperature = measure.temperature > 0 ? measure.temperature : trained_temperature,
+          .model = model,
           .loss = loss_name,
           .seed = static_cast<uint64_t>(seed),
           .memory = measure.memory};

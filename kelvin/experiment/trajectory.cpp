@@ -242,13 +242,14 @@ Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first
   }
   while (measures.wants_another_pass()) show(Split::test);
   observed.readings = measures.compute();
+  observed.curves = measures.curves_of_look();
   return observed;
 }
 
 void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_end) {
   const double began = context_.seconds();
   const double training = seconds_before_ + began - start_ - observing_;
-  const auto [readings, train_loss] = [&] {
+  const auto [readings, curves, train_loss] = [&] {
     const UsedWeights used(state);
     return measured(state, state.step == 0);
   }();
@@ -274,6 +275,7 @@ void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_en
   }
   line["seconds"] = training;
   line["images_per_second"] = training > 0 ? static_cast<double>(state.images) / training : 0;
+  log_.add_curves(state.step, curves);
   log_.add_trajectory(state.step, epoch, readings);
   log_.add_metrics(line);
 }

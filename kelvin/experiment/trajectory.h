@@ -14,7 +14,8 @@ namespace kelvin {
 
 // Looks at the network at initialisation, at steps evenly spread in their logarithm, and after each
 // epoch, on one fixed sample of each split: a line of metrics with accuracies, norms and ranks, and
-// a line of the trajectory with spectra and the readings of `measure.during`.
+// a line of the trajectory with spectra and the readings of `measure.during`, and the curves that
+// these keep of every look.
 class Trajectory : public TrainObserver {
  public:
   // `foreign` datasets are for those measures during training that need them.
@@ -40,7 +41,8 @@ class Trajectory : public TrainObserver {
   void observe(const TrainState& state, double epoch, bool is_epoch_end);
   struct Observed {
     Readings readings = {};
-    double train_loss = 0;  // that is trained with, on the sample of the training split
+    NamedTensors curves = {};  // that are kept of every look
+    double train_loss = 0;     // that is trained with, on the sample of the training split
   };
   Observed measured(const TrainState& state, bool is_first) const;
   void check_memory(const TrainState& state) const;

@@ -9,6 +9,7 @@
 #include "kelvin/math/independent_work.h"
 #include "kelvin/math/top_eigenvectors.h"
 #include "kelvin/measures/input_gram.h"
+#include "kelvin/measures/keeps_looks.h"
 #include "kelvin/measures/measure.h"
 
 namespace kelvin {
@@ -42,7 +43,7 @@ struct LayerAlignment {
 
 // How far each layer's weights look where its inputs are: cosines between the leading right
 // singular vectors of W and the leading left singular vectors of A.
-class Alignment : public Measure {
+class Alignment : public Measure, public KeepsLooks {
  public:
   Alignment(const MeasureContext& context, Settings& settings)
       : grams_(input_grams_of(context, "alignment", settings)),
@@ -99,6 +100,8 @@ class Alignment : public Measure {
     }
     return tensors;
   }
+
+  NamedTensors curves_of_look() const override { return curves(); }
 
   int64_t memory(const Record& example, int64_t /*samples*/) const override {
     return grams_->memory("alignment", example);

@@ -62,6 +62,7 @@ class SharedInputGrams;
 // What a measure may know about the run besides the records.
 struct MeasureContext {
   double temperature = 1;              // of training
+  std::string model = {};              // the architecture's name; empty: not known
   std::string loss = "cross_entropy";  // that gradients are of
   uint64_t seed = 0;
   int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold

@@ -26,14 +26,29 @@ std::vector<RankAtStep> ranks_of(const Run& run) {
   return ranks;
 }
 
-std::optional<int64_t> first_fitted_step(const Run& run) {
+struct Fit {
+  int64_t step = 0;
+  std::optional<double> rank = {};
+};
+
+std::optional<Fit> first_fit(const Run& run) {
   for (const auto& line : run.metrics) {
     const double step = metric(line, "step");
-    if (std::isfinite(step) && metric(line, "train_accuracy") >= 1) {
-      return static_cast<int64_t>(step);
-    }
+    if (!std::isfinite(step) || !(metric(line, "train_accuracy") >= 1)) continue;
+    const double rank = metric(line, "solution_rank");
+    return Fit{.step = static_cast<int64_t>(step),
+               .rank = std::isfinite(rank) ? std::optional(rank) : std::nullopt};
   }
   return std::nullopt;
+}
+
+std::optional<int64_t> last_step(const Run& run) {
+  std::optional<int64_t> last;
+  for (const auto& line : run.metrics) {
+    const double step = metric(line, "step");
+    if (std::isfinite(step)) last = std::max(last.value_or(0), static_cast<int64_t>(step));
+  }
+  return last;
 }
 
 std::optional<int64_t> settled_step(const std::vector<RankAtStep>& ranks) {
@@ -65,19 +80,33 @@ std::optional<int64_t> sampled_images(const Run& run) {
   return sampled && all ? std::min(sampled, all) : sampled;
 }
 
+// Ends in a comma; empty if the rank was not measured.
+std::string rank_text(const CollapseSteps& steps) {
+  if (steps.rank_settled) {
+    return "rank within one of its last from step " + std::to_string(*steps.rank_settled) + " on, ";
+  }
+  return steps.rank_at_end ? "rank never more than one above its last, " : "";
+}
+
 }  // namespace
 
 CollapseSteps collapse_steps(const Run& run) {
-  return {.fitted = first_fitted_step(run),
-          .rank_settled = settled_step(ranks_of(run)),
-          .sampled = sampled_images(run)};
+  const auto ranks = ranks_of(run);
+  CollapseSteps steps{
+      .rank_settled = settled_step(ranks), .sampled = sampled_images(run), .last = last_step(run)};
+  if (const auto fit = first_fit(run)) {
+    steps.fitted = fit->step;
+    steps.rank_at_fit = fit->rank;
+  }
+  if (!ranks.empty()) steps.rank_at_end = ranks.back().rank;
+  return steps;
 }
 
 std::string collapse_text(const CollapseSteps& steps) {
-  if (!steps.rank_settled) return "";
+  if (!steps.rank_settled && !steps.fitted) return "";
   const auto images = "all " + (steps.sampled ? std::to_string(*steps.sampled) + " " : "") +
                       "sampled training images right";
-  return "rank within one of its last from step " + std::to_string(*steps.rank_settled) + " on, " +
+  return rank_text(steps) +
          (steps.fitted ? images + " at step " + std::to_string(*steps.fitted) : "never " + images);
 }
 

@@ -19,12 +19,16 @@ struct CollapseSteps {
   std::optional<int64_t> rank_settled = {};
   // How many training images metrics are of, if the run says so.
   std::optional<int64_t> sampled = {};
+  // The last step that metrics tell of.
+  std::optional<int64_t> last = {};
+  std::optional<double> rank_at_fit = {};
+  std::optional<double> rank_at_end = {};
 };
 
 CollapseSteps collapse_steps(const Run& run);
 
 // "rank within one of its last from step 40 on, all 1000 sampled training images right at step
-// 120"; empty if the rank did not come down.
+// 120"; empty if the rank did not come down and the images were never all right.
 std::string collapse_text(const CollapseSteps& steps);
 
 }  // namespace kelvin

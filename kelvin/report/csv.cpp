@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kelvin/report/collapse_table.h"
 #include "kelvin/report/comparison.h"
 #include "kelvin/report/run_figures.h"
 #include "kelvin/report/table.h"
@@ -67,7 +68,8 @@ Table table_of(const HistogramFigure& figure) {
 }  // namespace
 
 std::map<std::string, std::string> figure_csvs(const PageInput& input) {
-  std::map<std::string, std::string> csvs;
+  std::map<std::string, std::string> csvs = {
+      {"fit-and-collapse", csv_of(collapse_table(input.runs))}};
   for (const auto& figure : run_figures(input.runs, compare(input.runs))) {
     csvs[figure.name] =
         csv_of(std::visit([](const auto& each) { return table_of(each); }, figure.figure));

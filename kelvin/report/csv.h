@@ -7,7 +7,8 @@
 
 namespace kelvin {
 
-// The data of every figure of the page by the figure's name, as CSV.
+// The data of every figure of the page by the figure's name, as CSV; and, as "fit-and-collapse",
+// what the page says of each run in a sentence (collapse_table.h).
 std::map<std::string, std::string> figure_csvs(const PageInput& input);
 
 }  // namespace kelvin

@@ -7,6 +7,9 @@
 #include <map>
 #include <string>
 
+#include "kelvin/core/text.h"
+#include "kelvin/report/group_members.h"
+
 namespace kelvin {
 namespace {
 
@@ -46,8 +49,24 @@ std::string cell(const ByName& readings, const char* name) {
                      percent(reading.interval->high));
 }
 
-Table table_of(const std::string& ood, const std::vector<Row>& rows) {
-  Table table{.title = "Against " + ood + ", in %", .columns = {{"detector"}}};
+// What a table is called: "far (mean over mnist, svhn)", "cifar100 (all of near)", "svhn".
+std::map<std::string, std::string> shown_names(const Readings& readings) {
+  std::map<std::string, std::string> names;
+  for (const auto& reading : readings) {
+    const auto members = group_members(reading);
+    if (members.size() == 1) {
+      names[members[0]] = members[0] + " (all of " + reading.ood + ")";
+    } else if (!members.empty()) {
+      names[reading.ood] = reading.ood + " (mean over " + join(members, ", ") + ")";
+    } else {
+      names.emplace(reading.ood, reading.ood);
+    }
+  }
+  return names;
+}
+
+Table table_of(const std::string& name, const std::vector<Row>& rows) {
+  Table table{.title = "Against " + name + ", in %", .columns = {{"detector"}}};
   for (const auto& shown : kShown) table.columns.push_back({shown.header, Alignment::right});
   for (const auto& row : rows) {
     std::vector<std::string> cells = {row.detector};
@@ -68,6 +87,7 @@ DetectionTables detection_tables(const Readings& readings) {
       result.rest.push_back(reading);
       continue;
     }
+    if (is_of_one_member(reading)) continue;
     if (!rows.contains(reading.ood)) places.push_back(reading.ood);
     auto& of_ood = rows[reading.ood];
     auto row = std::find_if(of_ood.begin(), of_ood.end(),
@@ -77,11 +97,12 @@ DetectionTables detection_tables(const Readings& readings) {
     }
     row->readings.emplace(reading.name, &reading);
   }
+  const auto names = shown_names(readings);
   for (const auto& ood : places) {
     auto& of_ood = rows.at(ood);
     std::stable_sort(of_ood.begin(), of_ood.end(),
                      [](const Row& a, const Row& b) { return a.auroc() > b.auroc(); });
-    result.tables.push_back(table_of(ood, of_ood));
+    result.tables.push_back(table_of(names.at(ood), of_ood));
   }
   return result;
 }

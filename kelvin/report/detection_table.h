@@ -8,7 +8,8 @@
 namespace kelvin {
 
 // Readings of detectors for people: one table per foreign dataset or group of them, one row per
-// detector, the best AUROC first.  Which class FPR95 and AUPR call positive stands in the header.
+// detector, the best AUROC first.  A group of one dataset is named beside it, rather than having
+// the same table again.  Which class FPR95 and AUPR call positive stands in the header.
 struct DetectionTables {
   std::vector<Table> tables;
   Readings rest;  // what is not of a detector

@@ -476,7 +476,7 @@ std::string last_epoch_of(const Run& run) {
   return std::isfinite(epoch) ? short_number(epoch) : "–";
 }
 
-// One line for each run whose rank came down.
+// One line for each run whose rank came down or whose sampled training images were all right.
 std::string collapse_notes(const std::vector<Run>& runs) {
   std::string html;
   for (const auto& run : runs) {

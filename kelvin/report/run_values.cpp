@@ -8,6 +8,7 @@
 #include "kelvin/core/text.h"
 #include "kelvin/report/equal_accuracy.h"
 #include "kelvin/report/glossary.h"
+#include "kelvin/report/group_members.h"
 
 namespace kelvin {
 namespace {
@@ -53,13 +54,14 @@ const Value* find_setting(const Config& config, const std::string& preferred,
   return nullptr;
 }
 
-// (ood, detector) of every reading of that name, sorted.
+// (ood, detector) of every reading of that name that tells something of its own, sorted.
 std::set<std::pair<std::string, std::string>> places_of(const std::vector<Run>& runs,
                                                         const std::string& name) {
   std::set<std::pair<std::string, std::string>> places;
   for (const auto& run : runs) {
     for (const auto& reading : run.readings) {
-      if (reading.name == name) places.emplace(reading.ood, reading.detector);
+      if (reading.name != name || is_of_one_member(reading)) continue;
+      places.emplace(reading.ood, reading.detector);
     }
   }
   return places;

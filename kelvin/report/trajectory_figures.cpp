@@ -76,7 +76,31 @@ const std::vector<StepQuantity>& step_quantities() {
        .how_to_read = "In how many layers the numerical rank of the gradient is above that of the "
                       "input. The bound holds for exact rank, so it may be above 0.",
        .name = "gradient_rank_violations",
-       .axis = {.label = "layers", .is_whole = true, .low = 0.0}}};
+       .axis = {.label = "layers", .is_whole = true, .low = 0.0}},
+      {.figure = "nc1-over-steps",
+       .title = "NC1 over steps",
+       .how_to_read = "How far training samples spread around their class mean, relative to how "
+                      "far the means differ: the nearer to 0, the more each class is one point.",
+       .name = "nc1_trace_pinv",
+       .axis = {.label = "Tr(S_W S_B^+) / K", .is_log = true}},
+      {.figure = "nc2-over-steps",
+       .title = "NC2 over steps",
+       .how_to_read = "How far the class means are from a simplex of equal lengths and angles: 0 "
+                      "for such a simplex.",
+       .name = "nc2_etf_error",
+       .axis = {.label = "distance to a simplex", .low = 0.0}},
+      {.figure = "nc3-over-steps",
+       .title = "NC3 over steps",
+       .how_to_read = "The squared distance between the classifier and the class means, each "
+                      "scaled to norm 1: 0 if they are the same but for scale.",
+       .name = "nc3_self_duality",
+       .axis = {.label = "squared distance", .low = 0.0}},
+      {.figure = "nc4-over-steps",
+       .title = "NC4 over steps",
+       .how_to_read = "The share of training samples for which the network does not predict the "
+                      "class whose mean is nearest.",
+       .name = "nc4_ncc_mismatch",
+       .axis = {.label = "not the nearest mean", .is_percent = true, .low = 0.0}}};
   return quantities;
 }
 

@@ -111,6 +111,7 @@ PrunedRun found_in(const fs::path& run, const PruneOptions& options) {
   }
   append_part_files(run / "features", found);
   append_part_files(run / "scores", found);
+  append_part_files(run / "trajectory", found);
   for (const auto& path : entries_of(run / "features")) {
     if (path.extension() == ".npz" && is_own_file(path)) found.push_back(path);
   }

@@ -51,7 +51,7 @@ TEST_F(ReportVerb, TakesTitleAndClaimsFromTheRecipe) {
 TEST_F(ReportVerb, WritesTheDataOfItsFigures) {
   const auto result = run_tool({"report", folder_ / "runs", "--csv", folder_ / "figures"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_FALSE(std::filesystem::is_empty(folder_ / "figures"));
+  EXPECT_TRUE(whole_file(folder_ / "figures/fit-and-collapse.csv").starts_with("run,steps,"));
   EXPECT_NE(result.out.find(folder_ / "figures"), std::string::npos) << result.out;
 }
 

@@ -65,6 +65,19 @@ class DetectInDumps : public testing::Test {
     return 0;
   }
 
+  // log of the largest probability p, precise where p is rounded to 1; 0 where 1 - p is none.
+  torch::Tensor log_confidence(const std::string& name, double temperature) const {
+    const auto logits = tensor_of(read_npz(path(name)).at("logits")) / temperature;
+    const auto sorted = std::get<0>(logits.sort(1, /*descending=*/true));
+    return -(sorted.slice(1, 1) - sorted.slice(1, 0, 1)).exp().sum(1).log1p();
+  }
+
+  // The AUROC by its definition.
+  static double pairs_in_order(const torch::Tensor& known, const torch::Tensor& foreign) {
+    const auto differences = known.unsqueeze(1) - foreign.unsqueeze(0);
+    return (0.5 + 0.5 * differences.sign()).mean().item<double>();
+  }
+
   TemporaryFolder folder_;
 };
 
@@ -96,8 +109,8 @@ TEST_F(DetectInDumps, OfLogitsAloneLeavesOutWhatNeedsMore) {
             "neco: needs features, which the records do not have");
 }
 
-// At T = 100 the logits are about a hundred times as large; scored at T = 1 all samples would be
-// sure, and the order of their confidence another.
+// At T = 100 the logits are about a hundred times as large; scored at T = 1 many samples would be
+// equally sure, and the order of the others another.
 TEST_F(DetectInDumps, ScoresAtTheTemperatureOfTraining) {
   const auto only_msp = std::vector<std::string>{"measure.detectors=[\"msp\"]"};
   const auto at_one = auroc(detect_in_dumps(request(only_msp), {}), "msp");
@@ -105,9 +118,15 @@ TEST_F(DetectInDumps, ScoresAtTheTemperatureOfTraining) {
   write("test", 30, 1, 0, {}, 100);
   write("svhn", 20, 2, 3, {}, 100);
   EXPECT_DOUBLE_EQ(auroc(detect_in_dumps(request(only_msp), {}), "msp"), at_one);
+  EXPECT_DOUBLE_EQ(at_one,
+                   pairs_in_order(log_confidence("test", 100), log_confidence("svhn", 100)));
   const auto wrong =
       detect_in_dumps(request({"measure.detectors=[\"msp\"]", "measure.temperature=1"}), {});
-  EXPECT_NE(auroc(wrong, "msp"), at_one);
+  EXPECT_DOUBLE_EQ(auroc(wrong, "msp"),
+                   pairs_in_order(log_confidence("test", 1), log_confidence("svhn", 1)));
+  EXPECT_GT(std::abs(auroc(wrong, "msp") - at_one), 0.05);
+  EXPECT_EQ(log_confidence("test", 100).eq(0).sum().item<int64_t>(), 0);
+  EXPECT_GT(log_confidence("test", 1).eq(0).sum().item<int64_t>(), 10);
   EXPECT_EQ(wrong[0].definition.at("temperature"), 1);
 }
 

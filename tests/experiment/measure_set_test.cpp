@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kelvin/measures/keeps_looks.h"
 #include "tests/support/errors.h"
 #include "tests/support/measured.h"
 
@@ -87,6 +88,25 @@ TEST(MeasureSet, ShowsEachWhatItAskedForAndFurtherPassesOnlyToThoseWhoWantThem) 
   for (const auto& reading : readings) values.push_back(reading.value);
   EXPECT_EQ(values, (std::vector<double>{0, 1, 0, 1, 3, 1}));
   EXPECT_EQ(set.curves().size(), 2U);
+}
+
+// A witness of every look.
+class Diarist : public Witness, public KeepsLooks {
+ public:
+  using Witness::Witness;
+  NamedTensors curves_of_look() const override { return curves(); }
+};
+
+TEST(MeasureSet, HasTheCurvesOfThoseWhoKeepThemOfEachLook) {
+  auto set = two_witnesses();
+  EXPECT_TRUE(set.curves_of_look().empty());
+  set.add("diary", std::make_unique<Diarist>(Needs{}, 1, 7));
+  const auto curves = set.curves_of_look();
+  ASSERT_EQ(curves.size(), 1U);
+  EXPECT_TRUE(curves.contains("curve7"));
+  set.add("copy", std::make_unique<Diarist>(Needs{}, 1, 7));
+  EXPECT_EQ(error_of([&] { set.curves_of_look(); }),
+            "measure 'copy': curve 'curve7' is another measure's already");
 }
 
 TEST(MeasureSet, ShowsATrainingSplitAgainOnlyToThoseWhoWantItAndWhatFollowsToAll) {

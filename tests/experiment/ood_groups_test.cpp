@@ -44,8 +44,20 @@ TEST(GroupMeans, KeepNumbersApart) {
   EXPECT_DOUBLE_EQ(means[1].value, 0.5);
 }
 
-TEST(GroupMeans, OfASingleMemberAreNone) {
-  EXPECT_TRUE(group_means({reading_of("msp", "a", 0.5)}, {.near = {"a", "b"}, .far = {}}).empty());
+TEST(GroupMeans, OfASingleMemberAreItsNumbers) {
+  const auto means = group_means({reading_of("msp", "a", 0.5), reading_of("msp", "c", 0.25)},
+                                 {.near = {"a", "not measured"}, .far = {"c"}});
+  ASSERT_EQ(means.size(), 2U);
+  EXPECT_EQ(means[0].ood, "near");
+  EXPECT_EQ(means[0].value, 0.5);
+  EXPECT_FALSE(means[0].interval);
+  EXPECT_EQ(means[0].definition, (Definition{{"score", "msp"}, {"mean_over", {"a"}}}));
+  EXPECT_EQ(means[1].ood, "far");
+  EXPECT_EQ(means[1].value, 0.25);
+}
+
+TEST(GroupMeans, OfNoMemberAreNone) {
+  EXPECT_TRUE(group_means({reading_of("msp", "a", 0.5)}, {.near = {"b"}, .far = {}}).empty());
 }
 
 TEST(GroupMeans, LeaveOutWhatIsNotOfADetector) {

@@ -78,6 +78,36 @@ TEST(ResumedRun, ForgetsWhatWasMeasuredInBetween) {
   expect_same_run(folder / "run", folder / "straight");
 }
 
+// Killed after looks that its last checkpoint does not know of.
+TEST(ResumedRun, ForgetsLooksThatItsCheckpointDoesNotKnowOf) {
+  TemporaryFolder folder;
+  Config config;
+  for (const char* each :
+       {"data.name=glyphs10", "data.train_samples=64", "data.test_samples=32",
+        "model.name=resnet10", "model.width=0.125", "model.stem_stride=2", "train.batch_size=8",
+        "train.epochs=1", "measure.names=[\"accuracy\"]", "measure.epoch_samples=16",
+        "measure.steps_per_decade=2", "measure.during=[\"alignment\"]"}) {
+    config.apply_override(each);
+  }
+  run(config, folder / "straight", kNoMetadata, {});
+  const auto looks = kept_looks(folder / "straight");
+  ASSERT_EQ(looks.size(), 4U);  // at the beginning, after steps 1 and 3, and at the end
+  ASSERT_TRUE(looks.contains("step-8.npz"));
+  int asked = 0;
+  RunContext context;
+  context.should_stop = [&] { return ++asked == 5; };
+  run(config, folder / "killed", kNoMetadata, context);
+  EXPECT_EQ(kept_looks(folder / "killed").size() + 1, looks.size());
+  for (const char* name : {"step-8.npz", "step-7.npz", "step-7.npz.part"}) {
+    write_file_atomically(fs::path(folder / "killed/trajectory") / name, "of another training");
+  }
+  fs::copy_file(folder / "straight/trajectory.jsonl", folder / "killed/trajectory.jsonl",
+                fs::copy_options::overwrite_existing);
+  RunFolder::open(folder / "killed").set_status(RunStatus::running);
+  resume(folder / "killed", kNoMetadata, /*is_inexact=*/false, {});
+  expect_same_run(folder / "killed", folder / "straight");
+}
+
 TEST(ResumedRun, StartsAnewWithoutACheckpoint) {
   TemporaryFolder folder;
   run(tiny_config({"data.ood=[]"}), folder / "straight", kNoMetadata, {});

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "kelvin/core/files.h"
 #include "kelvin/core/npz_file.h"
@@ -137,6 +138,49 @@ TEST(RunLog, IsCutBackToAnEarlierMoment) {
   EXPECT_EQ(whole_file(training.run.path() / "notes.jsonl"), "");
   RunLog::cut_back(training.run.path(), {});
   EXPECT_EQ(whole_file(metrics), "");
+}
+
+TEST(RunLog, KeepsCurvesOfLooksAsLongAsTheirLines) {
+  ObservedTraining training;
+  const auto folder = training.run.path() / "trajectory";
+  const auto look = [&](int64_t step) {
+    const auto value = static_cast<double>(step);
+    training.log.add_curves(step, {{"alignment/conv", torch::full({2, 3}, value)}});
+    training.log.add_trajectory(step, 0, {});
+  };
+  training.log.add_curves(0, {});
+  EXPECT_FALSE(fs::exists(folder));
+  look(0);
+  look(5);
+  const auto sizes = training.log.sizes();
+  const auto before = whole_file(folder / "step-5.npz");
+  look(7);
+  // Killed between the curves of a look and its line, and within curves.
+  training.log.add_curves(9, {{"alignment/conv", torch::zeros({1})}});
+  for (const char* name : {"step-9.npz.part", "notes.txt"})
+    write_file_atomically(folder / name, "");
+  RunLog::cut_back(training.run.path(), sizes);
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"step-0.npz", "step-5.npz", "notes.txt"}));
+  EXPECT_EQ(whole_file(folder / "step-5.npz"), before);
+  const auto curves = read_npz(folder / "step-5.npz");
+  ASSERT_EQ(curves.size(), 1U);
+  EXPECT_EQ(curves.at("alignment/conv").shape, (std::vector<int64_t>{2, 3}));
+  RunLog::cut_back(training.run.path(), {});
+  EXPECT_FALSE(fs::exists(folder / "step-0.npz"));
+}
+
+TEST(RunLog, TellsWhereCurvesCannotBeWrittenOrRemoved) {
+  ObservedTraining training;
+  const auto folder = training.run.path() / "trajectory";
+  write_file_atomically(folder, "");
+  const auto message = error_of([&] { training.log.add_curves(1, {{"a", torch::zeros({1})}}); });
+  EXPECT_EQ(message.find(folder.string() + ": cannot be made: "), 0U) << message;
+  fs::remove(folder);
+  fs::create_directories(folder / "step-1.npz/not a file");
+  const auto other = error_of([&] { RunLog::cut_back(training.run.path(), {}); });
+  EXPECT_EQ(other.find((folder / "step-1.npz").string() + ": cannot be removed: "), 0U) << other;
 }
 
 TEST(RunLog, ThatLostSomethingIsAnError) {

@@ -93,5 +93,40 @@ TEST_F(SketchedLayersSlow, AreWithinTheirStatedBounds) {
   }
 }
 
+// Four times 600 is still fewer numbers than samples and features, and enough for ranks at a large
+// gamma, so that what they become is a sketch.
+TEST_F(SketchedLayersSlow, AreWithinTheirBoundsOnceTheyAreEnlarged) {
+  const auto shown = records();
+  const MeasureContext context{.test_samples = kSamples};
+  const auto exact = make_measure("layer_spectrum", {{"protocol", "exact"}}, context);
+  const auto enlarged = make_measure(
+      "layer_spectrum", {{"sketch", 600}, {"gamma", 1e-2}, {"enlarge", true}}, context);
+  for (auto* measure : {exact.get(), enlarged.get()}) show(*measure, shown);
+  const auto wanted = spectra_of(*exact, "exact_");
+  const auto values = spectra_of(*enlarged);
+  const auto ranks = readings_of(enlarged->compute(), "covariance_rank");
+  const auto true_ranks = readings_of(exact->compute(), "covariance_rank");
+  EXPECT_EQ(ranks.size(), 3 * kLayers.size());
+  for (const auto& rank : ranks) {
+    const auto& gamma = rank.definition.at("gamma");
+    const auto found = std::find_if(true_ranks.begin(), true_ranks.end(), [&](const auto& other) {
+      return other.layer == rank.layer && other.definition.at("gamma") == gamma;
+    });
+    ASSERT_NE(found, true_ranks.end());
+    EXPECT_EQ(rank.definition.value("sketch", 0), 2400) << rank.layer;
+    const auto bounds = rank.definition.at("rank_bounds");
+    EXPECT_LE(bounds[0].get<double>(), found->value) << rank.layer << " " << gamma;
+    EXPECT_GE(bounds[1].get<double>(), found->value) << rank.layer << " " << gamma;
+    if (gamma != 1e-2) continue;
+    EXPECT_EQ(rank.definition.at("is_reliable"), true) << rank.layer;
+    EXPECT_NEAR(rank.value / found->value, 1, 0.1) << rank.layer;
+    const double error = error_of_top(values.at(rank.layer), wanted.at(rank.layer), 50);
+    EXPECT_LT(error, 0.01) << rank.layer;
+    EXPECT_GT(error, 1e-6) << rank.layer;  // not exact
+    RecordProperty(rank.layer, c10::str("rank ", rank.value, " of ", found->value, ", bounds ",
+                                        bounds.dump(), ", top 50 off by ", error));
+  }
+}
+
 }  // namespace
 }  // namespace kelvin

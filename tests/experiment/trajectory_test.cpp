@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "kelvin/core/npz_file.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
+#include "tests/support/tensors.h"
 
 namespace kelvin {
 namespace {
@@ -41,6 +43,12 @@ class TrajectoryTest : public testing::Test {
     torch::NoGradGuard no_grad;
     for (auto& parameter : model_->parameters()) parameter.zero_();
     model_->parameters()[1][label] = value;
+  }
+
+  void set_weight(uint64_t seed) {
+    torch::NoGradGuard no_grad;
+    auto weight = model_->parameters()[0];
+    weight.copy_(noise(weight.sizes().vec(), seed));
   }
 
   Trajectory metrics() const { return {dataset_, foreign_, settings_, log_, context_}; }
@@ -210,6 +218,42 @@ TEST_F(TrajectoryTest, MeasureMoreIfAskedTo) {
   observer.before_training(state_at(0));
   EXPECT_NE(whole_file(folder_.path() / "trajectory.jsonl").find("probe_accuracy"),
             std::string::npos);
+}
+
+TEST_F(TrajectoryTest, KeepTheHeatMapsOfEachLook) {
+  settings_.measure.during = {"layer_spectrum", "alignment"};
+  auto observer = metrics();
+  set_weight(1);
+  observer.before_training(state_at(0));
+  const auto cosines_at = [&](int64_t step) {
+    const auto curves =
+        read_npz(folder_.path() / "trajectory" / ("step-" + std::to_string(step) + ".npz"));
+    EXPECT_EQ(curves.size(), 1U);  // none of the spectra
+    return doubles_of(curves.begin()->second);
+  };
+  const auto first = cosines_at(0);
+  set_weight(2);
+  observer.after_epoch(state_at(1));
+  EXPECT_EQ(cosines_at(0), first);
+  EXPECT_NE(cosines_at(10), first);
+  // What the lines have is the largest of them.
+  const auto trajectory = load_run(folder_.path()).trajectory;
+  ASSERT_EQ(trajectory.size(), 2U);
+  for (const auto& line : trajectory) {
+    const auto cosines = cosines_at(line.step);
+    const auto reading = std::find_if(line.readings.begin(), line.readings.end(), [](auto& each) {
+      return each.name == "alignment" && !each.layer.empty();
+    });
+    ASSERT_NE(reading, line.readings.end());
+    EXPECT_EQ(reading->value, *std::max_element(cosines.begin(), cosines.end()));
+  }
+}
+
+TEST_F(TrajectoryTest, KeepNoCurvesUnlessTheyAreMeasured) {
+  settings_.measure.during = {"layer_spectrum"};
+  auto observer = metrics();
+  observer.before_training(state_at(0));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "trajectory"));
 }
 
 // With a step per decade: at the beginning, at steps 1, 10 and 100, which is the last.

@@ -18,6 +18,9 @@ TEST(CollapseSteps, FindsWhereTheRankHasComeDownAndAllSamplesAreRight) {
   const auto steps = collapse_steps(run_of({{0.5, 8}, {0.6, 5}, {0.9, 4}, {1, 4}, {1, 4}}));
   EXPECT_EQ(steps.rank_settled, 20);
   EXPECT_EQ(steps.fitted, 40);
+  EXPECT_EQ(steps.last, 50);
+  EXPECT_EQ(steps.rank_at_fit, 4);
+  EXPECT_EQ(steps.rank_at_end, 4);
   EXPECT_EQ(
       collapse_text(steps),
       "rank within one of its last from step 20 on, all sampled training images right at step 40");
@@ -39,6 +42,15 @@ TEST(CollapseSteps, FindsNothingWhereNothingCameDown) {
   EXPECT_EQ(collapse_text(steps), "");
   EXPECT_FALSE(collapse_steps(run_of({{0.5, 3}, {0.9, 9}})).rank_settled);
   EXPECT_FALSE(collapse_steps(run_of({{0.5, 3}, {0.9, 20}})).rank_settled);
+}
+
+TEST(CollapseSteps, SayWhenAllSamplesAreRightEvenIfNothingCameDown) {
+  auto run = run_of({{0.5, 9}, {1, 8}});
+  EXPECT_EQ(
+      collapse_text(collapse_steps(run)),
+      "rank never more than one above its last, all sampled training images right at step 20");
+  for (auto& line : run.metrics) line.erase("solution_rank");
+  EXPECT_EQ(collapse_text(collapse_steps(run)), "all sampled training images right at step 20");
 }
 
 TEST(CollapseSteps, SaysIfTrainingSamplesWereNeverAllRight) {

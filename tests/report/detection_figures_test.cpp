@@ -60,7 +60,8 @@ TEST(DetectionFigures, ThinOutLongCurvesButKeepTheirEnds) {
     scores.ood_scores.push_back(i);
   }
   run.scores = {scores};
-  const auto& points = std::get<LineFigure>(figures_of({run})[0].figure).series.at(0).points;
+  const auto figures = figures_of({run});
+  const auto& points = std::get<LineFigure>(figures[0].figure).series.at(0).points;
   EXPECT_LT(points.size(), 600U);
   EXPECT_GT(points.size(), 200U);
   EXPECT_EQ(points.back().x, 1);

@@ -10,6 +10,12 @@ Reading reading_of(const std::string& name, double value, const std::string& det
   return {.name = name, .value = value, .split = "test", .detector = detector, .ood = ood};
 }
 
+Reading mean_of(const std::string& group, double value, const std::vector<std::string>& members) {
+  auto mean = reading_of("auroc", value, "msp", group);
+  mean.definition["mean_over"] = members;
+  return mean;
+}
+
 TEST(DetectionTables, HaveARowPerDetectorTheBestFirst) {
   auto with_interval = reading_of("auroc", 0.9, "neco", "svhn");
   with_interval.interval = Interval{.low = 0.89, .high = 0.911};
@@ -38,13 +44,23 @@ TEST(DetectionTables, AreOnePerForeignDatasetAndLeaveTheRest) {
   const auto found = detection_tables({reading_of("auroc", 0.8, "msp", "svhn"),
                                        {.name = "orthodev", .value = 0.3, .ood = "svhn"},
                                        reading_of("auroc", 0.7, "msp", "cifar100"),
-                                       reading_of("auroc", 0.75, "msp", "near")});
+                                       mean_of("near", 0.75, {"svhn", "cifar100"})});
   ASSERT_EQ(found.tables.size(), 3U);
   EXPECT_EQ(found.tables[0].title, "Against svhn, in %");
   EXPECT_EQ(found.tables[1].title, "Against cifar100, in %");
-  EXPECT_EQ(found.tables[2].title, "Against near, in %");
+  EXPECT_EQ(found.tables[2].title, "Against near (mean over svhn, cifar100), in %");
   ASSERT_EQ(found.rest.size(), 1U);
   EXPECT_EQ(found.rest[0].name, "orthodev");
+}
+
+TEST(DetectionTables, DoNotRepeatTheOnlyMemberOfAGroup) {
+  const auto found = detection_tables({reading_of("auroc", 0.8, "msp", "svhn"),
+                                       reading_of("auroc", 0.7, "msp", "cifar100"),
+                                       mean_of("near", 0.7, {"cifar100"})});
+  ASSERT_EQ(found.tables.size(), 2U);
+  EXPECT_EQ(found.tables[0].title, "Against svhn, in %");
+  EXPECT_EQ(found.tables[1].title, "Against cifar100 (all of near), in %");
+  EXPECT_TRUE(found.rest.empty());
 }
 
 TEST(DetectionTables, OfNoDetectorsAreNone) {

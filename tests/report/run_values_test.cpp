@@ -57,6 +57,21 @@ TEST(Quantities, AreThoseThatAnyRunHas) {
   EXPECT_EQ(label_of(quantities[1]), "OOD generalisation loss ρ (cifar10)");
 }
 
+// Else a report would have the same number twice, and a claim count it twice.
+TEST(Quantities, LeaveOutGroupsThatRepeatTheirOnlyMember) {
+  auto run = bare_run(1, 0);
+  const auto add = [&](const std::string& ood, const std::vector<std::string>& members) {
+    run.readings.push_back({.name = "auroc", .value = 0.5, .detector = "msp", .ood = ood});
+    if (!members.empty()) run.readings.back().definition["mean_over"] = members;
+  };
+  add("cifar100", {});
+  add("near", {"cifar100"});
+  add("far", {"mnist", "svhn"});
+  std::vector<std::string> oods;
+  for (const auto& quantity : quantities_of({run})) oods.push_back(quantity.ood);
+  EXPECT_EQ(oods, (std::vector<std::string>{"cifar100", "far"}));
+}
+
 TEST(Metric, OfWhatIsNoNumberIsNan) {
   const nlohmann::ordered_json line = {{"loss", nullptr}, {"epoch", "one"}, {"step", 3}};
   EXPECT_TRUE(std::isnan(metric(line, "loss")));

@@ -113,6 +113,30 @@ TEST(TrajectoryFigures, HaveOneOfOrthodevForEachForeignDataset) {
   EXPECT_EQ(points_of(figures, "orthodev-over-steps-textures").at(0).y, 0.25);
 }
 
+TEST(TrajectoryFigures, HaveTheFourOfNeuralCollapse) {
+  auto run = bare_run(1, 0);
+  const auto of_train = [](const std::string& name, double value) {
+    return Reading{.name = name, .value = value, .split = "train"};
+  };
+  // NC1 that is 0 has no place on its axis; NC4 of the test split is no default.
+  add_look(run, 1,
+           {of_train("nc1_trace_pinv", 0), of_train("nc2_etf_error", 0.75),
+            of_train("nc3_self_duality", 0.5), of_train("nc4_ncc_mismatch", 0.25),
+            of_network("nc4_ncc_mismatch", 0.9), of_layer("nc4_ncc_mismatch", "conv", 0.8)});
+  add_look(run, 2, {of_train("nc1_trace_pinv", 3)});
+  const auto figures = figures_of({run});
+  EXPECT_EQ(names_of(figures), (std::vector<std::string>{"nc1-over-steps", "nc2-over-steps",
+                                                         "nc3-over-steps", "nc4-over-steps"}));
+  const std::vector<PlotPoint> expected = {
+      {.x = 2, .y = 3}, {.x = 1, .y = 0.75}, {.x = 1, .y = 0.5}, {.x = 1, .y = 0.25}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto points = points_of(figures, figures[i].name);
+    ASSERT_EQ(points.size(), 1U) << figures[i].name;
+    EXPECT_EQ(points[0].x, expected[i].x) << figures[i].name;
+    EXPECT_EQ(points[0].y, expected[i].y) << figures[i].name;
+  }
+}
+
 TEST(TrajectoryFigures, CountSingularValuesOfTheLogitsAboveTheThreshold) {
   auto run = bare_run(1, 0);
   add_look(run, 0, {}, {8, 4, 2});

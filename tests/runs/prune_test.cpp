@@ -81,12 +81,16 @@ TEST_F(PruneRun, RemovesPartsAndFeatures) {
   }
   fs::create_directories(run_ / "scores");
   write_file_atomically(run_ / "scores/msp@x.csv.part", "1");
-  EXPECT_EQ(removed_by(), (std::set<std::string>{
-                              "checkpoints/step-5", "checkpoints/step-10",
-                              "checkpoints/step-20.part", "checkpoints/last.part",
-                              "checkpoints/step-15/training.json.part", "metadata.json.part",
-                              "features/a.npz", "features/b.npz.part", "scores/msp@x.csv.part"}));
-  EXPECT_EQ(bytes_, 2 * 3010 + 5 * 5 + 1);
+  fs::create_directories(run_ / "trajectory");
+  write_file_atomically(run_ / "trajectory/step-3.npz", "1");
+  write_file_atomically(run_ / "trajectory/step-4.npz.part", "1");
+  EXPECT_EQ(removed_by(),
+            (std::set<std::string>{"checkpoints/step-5", "checkpoints/step-10",
+                                   "checkpoints/step-20.part", "checkpoints/last.part",
+                                   "checkpoints/step-15/training.json.part", "metadata.json.part",
+                                   "features/a.npz", "features/b.npz.part", "scores/msp@x.csv.part",
+                                   "trajectory/step-4.npz.part"}));
+  EXPECT_EQ(bytes_, 2 * 3010 + 5 * 5 + 2);
 }
 
 TEST_F(PruneRun, OnlyLooksIfItIsDry) {

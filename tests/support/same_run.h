@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -24,6 +25,16 @@ inline std::string timeless_metrics(const std::filesystem::path& run) {
   return text;
 }
 
+// What is kept of each look besides the lines, by name.
+inline std::map<std::string, std::string> kept_looks(const std::filesystem::path& run) {
+  std::map<std::string, std::string> files;
+  if (!std::filesystem::exists(run / "trajectory")) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "trajectory")) {
+    files[entry.path().filename()] = whole_file(entry.path());
+  }
+  return files;
+}
+
 // Two runs of one config are the same to the last bit, but for the time they took.
 inline void expect_same_run(const std::filesystem::path& actual,
                             const std::filesystem::path& expected) {
@@ -35,6 +46,7 @@ inline void expect_same_run(const std::filesystem::path& actual,
     EXPECT_EQ(whole_file(actual / name), whole_file(expected / name)) << name;
   }
   EXPECT_NE(whole_file(actual / "checkpoints/last/model.safetensors"), "");
+  EXPECT_EQ(kept_looks(actual), kept_looks(expected));
   EXPECT_EQ(timeless_metrics(actual), timeless_metrics(expected));
   EXPECT_EQ(std::filesystem::read_symlink(actual / "checkpoints/best"),
             std::filesystem::read_symlink(expected / "checkpoints/best"));

@@ -15,15 +15,15 @@ namespace {
 constexpr double kRounding = 64 * std::numeric_limits<double>::epsilon();
 
 struct NecoOptions {
-  bool scaler = true;             // standardises every feature
-  bool raw_denominator = false;   // the length of the feature as it is, as published for DeiT, Swin
-  bool max_logit = false;         // times the largest logit, as published for ViT
-  int64_t dimensions = 0;         // 0: as many as classes
+  bool scaler = true;            // standardises every feature
+  bool raw_denominator = false;  // the length of the feature as it is, as published for DeiT, Swin
+  bool max_logit = false;        // times the largest logit, as published for ViT: its default there
+  int64_t dimensions = 0;        // 0: as many as classes
   double explained_variance = 0;  // the fewest dimensions that reach it; 0: not asked for
 };
 
-NecoOptions read_options(Settings& settings) {
-  NecoOptions options;
+NecoOptions read_options(const std::string& model, Settings& settings) {
+  NecoOptions options{.max_logit = model.starts_with("vit")};
   settings.read("scaler", options.scaler);
   settings.read("raw_denominator", options.raw_denominator);
   settings.read("max_logit", options.max_logit);
@@ -42,8 +42,8 @@ NecoOptions read_options(Settings& settings) {
 // How much of a feature lies in the leading principal directions of the training features.
 class Neco : public Detector {
  public:
-  explicit Neco(Settings& settings)
-      : Detector("neco", {.features = true}), options_(read_options(settings)) {}
+  Neco(const std::string& model, Settings& settings)
+      : Detector("neco", {.features = true}), options_(read_options(model, settings)) {}
 
   Definition definition() const override {
     Definition definition = {{"scaler", options_.scaler},
@@ -146,12 +146,13 @@ class Neco : public Detector {
 };
 
 const bool registered = detectors().add(
-    "neco", {
-                .summary = "share of a feature in the principal space of training features",
-                .reference = "NECO, arXiv 2310.06823",
-                .make = [](const MeasureContext&,
-                           Settings& settings) { return std::make_unique<Neco>(settings); },
-            });
+    "neco",
+    {
+        .summary = "share of a feature in the principal space of training features",
+        .reference = "NECO, arXiv 2310.06823",
+        .make = [](const MeasureContext& context,
+                   Settings& settings) { return std::make_unique<Neco>(context.model, settings); },
+    });
 
 }  // namespace
 }  // namespace kelvin

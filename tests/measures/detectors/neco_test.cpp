@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <limits>
@@ -198,6 +198,18 @@ TEST(Neco, RejectsOptionsThatMeanNothing) {
               make_detector("neco", {{"explained_variance", 0.9}, {"dimensions", 3}});
             }),
             "detector.neco.explained_variance: must be 0 if dimensions are given, got both");
+}
+
+TEST(Neco, IsTimesTheLargestLogitForAVisionTransformerUnlessToldOtherwise) {
+  const auto is_times_max_logit = [](const std::string& model, Values values) {
+    Settings settings("detector.neco", std::move(values));
+    const auto neco = detectors().find("neco").make({.model = model}, settings);
+    return neco->definition()["max_logit"].get<bool>();
+  };
+  EXPECT_TRUE(is_times_max_logit("vit_small", {}));
+  EXPECT_FALSE(is_times_max_logit("vit_small", {{"max_logit", false}}));
+  EXPECT_FALSE(is_times_max_logit("resnet18", {}));
+  EXPECT_TRUE(is_times_max_logit("resnet18", {{"max_logit", true}}));
 }
 
 }  // namespace
