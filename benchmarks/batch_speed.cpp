@@ -4,13 +4,13 @@
 //   kelvin_batch_speed DATA dump FILE.npz   writes a batch and how each image was shown
 
 #include <ATen/Parallel.h>
-#include <malloc.h>
 #include <torch/torch.h>
 
 #include <chrono>
 #include <iostream>
 #include <string>
 
+#include "benchmarks/tool_process.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/data/batches.h"
 
@@ -60,9 +60,8 @@ int main(int count, char** arguments) {
     std::cerr << "usage: kelvin_batch_speed DATA speed EPOCHS | DATA dump FILE.npz\n";
     return 2;
   }
+  kelvin::become_tool_process(arguments);
   at::set_num_threads(1);
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the tool does: memory is kept between batches
-  mallopt(M_TRIM_THRESHOLD, 32 << 20);
   const auto dataset = kelvin::load_dataset("cifar10", {.data_folder = arguments[1]});
   const kelvin::BatchMaker batches(
       dataset.mean, dataset.deviation,

@@ -3,8 +3,6 @@
 // writes features, logits and labels of training, ID and OOD samples and the classifier to FOLDER,
 // prints each detector's seconds to fit and to score both, and writes its scores beside them.
 
-#include <ATen/Parallel.h>
-#include <malloc.h>
 #include <torch/torch.h>
 
 #include <chrono>
@@ -12,9 +10,9 @@
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "benchmarks/tool_process.h"
 #include "kelvin/core/check.h"
 #include "kelvin/measures/detectors/detector.h"
 
@@ -100,10 +98,6 @@ int run(const std::vector<std::string>& words) {
     std::cerr << "usage: kelvin_detector_speed FOLDER TRAIN ID OOD WIDTH CLASSES\n";
     return 2;
   }
-  // As the tool does.
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  ::mallopt(M_TRIM_THRESHOLD, -1);
-  at::set_num_threads(static_cast<int>(std::thread::hardware_concurrency()));
   const torch::InferenceMode no_gradients;
   const std::filesystem::path folder = words[0];
   Maker maker(std::stoll(words[4]), std::stoll(words[5]));
@@ -123,6 +117,7 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  kelvin::become_tool_process(arguments);
   try {
     return run({arguments + 1, arguments + count});
   } catch (const std::exception& error) {

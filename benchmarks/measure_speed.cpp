@@ -1,11 +1,9 @@
 // Measures all layers of a ResNet-18 on CIFAR-10's test images, and beside it, image by image in
 // turn, runs the same forward pass without measuring; benchmarks/measure_speed.py runs it.
 //   kelvin_measure_speed DATA SAMPLES DUMP.npz|-
-// prints seconds of both and of the spectra at the end, and the memory of the accumulators; DUMP
+// prints seconds of both, of the parts of measuring, and the memory of the accumulators; DUMP
 // gets two layers' outputs and the singular values found for them.
 
-#include <ATen/Parallel.h>
-#include <malloc.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -13,8 +11,8 @@
 #include <iostream>
 #include <map>
 #include <string>
-#include <thread>
 
+#include "benchmarks/tool_process.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/data/batches.h"
 #include "kelvin/experiment/measure_set.h"
@@ -57,10 +55,7 @@ int main(int count, char** arguments) {
     std::cerr << "usage: kelvin_measure_speed DATA SAMPLES DUMP.npz|-\n";
     return 2;
   }
-  // As the tool does.
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  ::mallopt(M_TRIM_THRESHOLD, -1);
-  at::set_num_threads(static_cast<int>(std::thread::hardware_concurrency()));
+  kelvin::become_tool_process(arguments);
   const auto dataset = kelvin::load_dataset("cifar10", {.data_folder = arguments[1]});
   const auto samples = std::min<int64_t>(std::stoll(arguments[2]), dataset.test.size());
   torch::manual_seed(0);
@@ -77,6 +72,8 @@ int main(int count, char** arguments) {
   std::map<std::string, std::vector<torch::Tensor>> outputs;
   Stopwatch forward;
   Stopwatch measured;
+  Stopwatch sample;   // of what is measured: the fixed sample, forward passes included
+  Stopwatch updates;  // measuring what the stream brings
   Stopwatch spectra;
   const auto pass = [&](bool with_layers, const std::vector<int64_t>& indices,
                         const std::function<void(const kelvin::Record&)>& consume) {
@@ -88,14 +85,18 @@ int main(int count, char** arguments) {
   pass(true, part(0, 1), [&](const auto& record) { example = record; });
   const auto bytes = measures.checked_memory(example, samples, int64_t{16} << 30);
   measured.time([&] {
-    pass(true, part(0, std::min(measures.needs().sample, samples)),
-         [&](const auto& record) { measures.see_sample(record); });
+    sample.time([&] {
+      pass(true, part(0, std::min(measures.needs().sample, samples)),
+           [&](const auto& record) { measures.see_sample(record); });
+    });
   });
   for (int64_t begin = 0; begin < samples; begin += kTurn) {
     const auto indices = part(begin, std::min(samples, begin + kTurn));
     forward.time([&] { pass(false, indices, [](const auto&) {}); });
-    measured.time(
-        [&] { pass(true, indices, [&](const auto& record) { measures.update(record); }); });
+    measured.time([&] {
+      pass(true, indices,
+           [&](const auto& record) { updates.time([&] { measures.update(record); }); });
+    });
     if (!is_dumped) continue;
     pass(true, indices, [&](const auto& record) {
       for (const auto& layer : record.layers) {
@@ -114,7 +115,8 @@ int main(int count, char** arguments) {
   }
   if (is_dumped) kelvin::write_npz(arguments[3], dump);
   std::cout << "samples " << samples << "\nforward " << forward.seconds() << "\nmeasured "
-            << measured.seconds() << "\nspectra " << spectra.seconds() << "\nbytes " << bytes
+            << measured.seconds() << "\nsample " << sample.seconds() << "\nupdates "
+            << updates.seconds() << "\nspectra " << spectra.seconds() << "\nbytes " << bytes
             << "\n";
   return 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Spectra, ranks and class statistics of all layers of a ResNet-18 on 10 000 images of CIFAR-10: beside
 the forward pass over the same images, in turns of 1000 images, and beside the usual way, features to NumPy
-and an SVD per layer. Fails if singular values differ by more than 3 %, if measuring takes longer than the
+and an SVD per layer. Fails if the top 50 singular values differ by more than 1 %, if measuring takes longer than the
 forward pass, or if NumPy is less than 20 times slower.
 
   /usr/bin/python3 benchmarks/measure_speed.py --tool build/kelvin_measure_speed --data DATA
@@ -44,13 +44,14 @@ for name in ("layer3.0.conv1", "layer4.0.conv1"):
     print(f"{name}: {rows.shape[1]} features of {FEW} images, NumPy {seconds[name]:.1f} s; top 50 singular "
           f"values of the sketch off by at most {100 * off.max():.2f} %, median {100 * np.median(off):.2f} %",
           flush=True)
-    assert off.max() < 0.03
+    assert off.max() < 0.01
 
 all_ = figures(arguments.samples, "-")
 extra = all_["measured"] + all_["spectra"] - all_["forward"]
 usual = (13 * seconds["layer3.0.conv1"] + 4 * seconds["layer4.0.conv1"]) * (arguments.samples / FEW) ** 2
-print(f"{arguments.samples} images: forward pass {all_['forward']:.1f} s; measuring adds {extra:.1f} s, "
-      f"{all_['spectra']:.1f} s of it spectra: {extra / all_['forward']:.2f} of a forward pass")
+print(f"{arguments.samples} images: forward pass {all_['forward']:.1f} s; measuring adds {extra:.1f} s "
+      f"({all_['sample']:.1f} s for the sample that anchors come from, {all_['updates']:.1f} s for the stream, "
+      f"{all_['spectra']:.1f} s for spectra): {extra / all_['forward']:.2f} of a forward pass")
 print(f"NumPy, at least {usual:.0f} s: {usual / extra:.0f} times as long")
 print(f"accumulators {all_['bytes'] / 2**20:.0f} MiB for {arguments.samples} images, "
       f"{few['bytes'] / 2**20:.0f} MiB for {FEW}")

@@ -5,8 +5,6 @@
 //   kelvin_probe_speed features DATA TRAIN TEST LAYER FOLDER
 // writes one layer's flattened features and the labels of both splits for others to probe.
 
-#include <ATen/Parallel.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <torch/torch.h>
 
@@ -16,8 +14,8 @@
 #include <functional>
 #include <iostream>
 #include <string>
-#include <thread>
 
+#include "benchmarks/tool_process.h"
 #include "kelvin/core/check.h"
 #include "kelvin/data/batches.h"
 #include "kelvin/experiment/measure_set.h"
@@ -153,10 +151,6 @@ int run(const std::vector<std::string>& words) {
                  "       kelvin_probe_speed features DATA TRAIN TEST LAYER FOLDER\n";
     return 2;
   }
-  // As the tool does.
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  ::mallopt(M_TRIM_THRESHOLD, -1);
-  at::set_num_threads(static_cast<int>(std::thread::hardware_concurrency()));
   const auto shown = network(words[1], std::stoll(words[2]), std::stoll(words[3]));
   if (words[0] == "features") {
     write_features(shown, words[4], words[5]);
@@ -175,6 +169,7 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  kelvin::become_tool_process(arguments);
   try {
     return run({arguments + 1, arguments + count});
   } catch (const std::exception& error) {

@@ -6,12 +6,21 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/vector_clones.h"
 
 namespace kelvin {
 
 namespace {
 
 constexpr int64_t kBlock = 512;  // features whose sums stay in the nearest caches
+
+KELVIN_VECTOR_CLONES void add(const float* from, int64_t count, double* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+KELVIN_VECTOR_CLONES void add(const double* from, int64_t count, double* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
 
 // Every sum is made by one thread in the order of the rows, however many threads there are.
 template <class Element>
@@ -24,9 +33,7 @@ void add_rows(const torch::Tensor& rows, const int64_t* classes, double* sums) {
       const auto first = block * kBlock;
       const auto width = std::min(kBlock, dims - first);
       for (int64_t row = 0; row < count; ++row) {
-        const Element* from = values + row * dims + first;
-        double* to = sums + classes[row] * dims + first;
-        for (int64_t i = 0; i < width; ++i) to[i] += from[i];
+        add(values + row * dims + first, width, sums + classes[row] * dims + first);
       }
     }
   });

@@ -3,8 +3,10 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/symmetric_product.h"
 
 namespace kelvin {
 CovarianceAccumulator::CovarianceAccumulator(int64_t dims, Products products)
@@ -46,25 +48,36 @@ void CovarianceAccumulator::update(const torch::Tensor& rows) {
 
 void CovarianceAccumulator::finish_block() {
   if (waiting_rows_ == 0) return;
-  const auto rows = torch::cat(waiting_).to(torch::kFloat64);
-  const auto mean = rows.mean(0);
-  auto centred = rows - mean;
-  if (products_ == Products::fast) centred = centred.to(torch::kFloat32);
+  const auto type = products_ == Products::fast ? torch::kFloat32 : torch::kFloat64;
+  // The last row is for what joining adds: then it costs no pass over the scatter of its own.
+  const auto rows = torch::empty({waiting_rows_ + 1, dims()}, type);
+  auto block = rows.narrow(0, 0, waiting_rows_);
+  at::cat_out(block, waiting_);
+  const auto mean = block.mean(0, /*keepdim=*/false, torch::kFloat64);
+  // In float32 off by a rounding of the mean, which rows have themselves.
+  block.sub_(mean.to(type));
   const auto count = waiting_rows_;
   waiting_.clear();
   waiting_rows_ = 0;
-  join(count, mean, centred.t().matmul(centred));
+  rows[count].copy_(move_mean(count, mean));
+  const auto product = torch::zeros({dims(), dims()}, type);
+  add_lower_product(rows, product);
+  scatter_.add_(product);
 }
 
-void CovarianceAccumulator::join(int64_t rows, const torch::Tensor& mean,
-                                 const torch::Tensor& scatter) {
+torch::Tensor CovarianceAccumulator::move_mean(int64_t rows, const torch::Tensor& mean) {
   const auto ours = static_cast<double>(rows_);
   const auto theirs = static_cast<double>(rows);
   const auto difference = mean - mean_;
-  scatter_.add_(scatter);
-  scatter_.addr_(difference, difference, /*beta=*/1, /*alpha=*/ours * theirs / (ours + theirs));
   mean_.add_(difference, theirs / (ours + theirs));
   rows_ += rows;
+  return difference * std::sqrt(ours * theirs / (ours + theirs));
+}
+
+torch::Tensor CovarianceAccumulator::scatter() const {
+  auto whole = scatter_.clone();
+  mirror_lower(whole);
+  return whole;
 }
 
 void CovarianceAccumulator::merge(const CovarianceAccumulator& other) {
@@ -74,7 +87,8 @@ void CovarianceAccumulator::merge(const CovarianceAccumulator& other) {
   finish_block();
   auto theirs = other;
   theirs.finish_block();
-  join(theirs.rows_, theirs.mean_, theirs.scatter_);
+  const auto added = move_mean(theirs.rows_, theirs.mean_);
+  scatter_.add_(theirs.scatter_).addr_(added, added);
 }
 
 torch::Tensor CovarianceAccumulator::singular_values() const {
@@ -84,7 +98,7 @@ torch::Tensor CovarianceAccumulator::singular_values() const {
     whole.finish_block();
     return whole.singular_values();
   }
-  const auto squares = torch::linalg_eigvalsh(scatter_).flip(0).clamp_min(0);
+  const auto squares = torch::linalg_eigvalsh(scatter_, "L").flip(0).clamp_min(0);
   const auto count = std::clamp<int64_t>(rows_ - 1, 1, dims());
   return squares.slice(0, 0, count).sqrt();
 }
@@ -92,6 +106,11 @@ torch::Tensor CovarianceAccumulator::singular_values() const {
 int64_t CovarianceAccumulator::bytes_for(int64_t dims) {
   const auto scatter = dims * dims * static_cast<int64_t>(sizeof(double));
   return scatter + 2 * kBlockRows * dims * static_cast<int64_t>(sizeof(float));
+}
+
+// Rows in one piece, which may have been a batch more than needed, and their products.
+int64_t CovarianceAccumulator::bytes_of_adding(int64_t dims) {
+  return (2 * kBlockRows + dims) * dims * static_cast<int64_t>(sizeof(double));
 }
 
 }  // namespace kelvin

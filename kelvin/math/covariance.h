@@ -35,8 +35,8 @@ class CovarianceAccumulator {
   int64_t rows() const { return rows_ + waiting_rows_; }
   // Joins what is gathered so far; mean and scatter hold all rows only after it.
   void finish_block();
-  const torch::Tensor& mean() const { return mean_; }        // [dims]
-  const torch::Tensor& scatter() const { return scatter_; }  // [dims, dims], sum of products
+  const torch::Tensor& mean() const { return mean_; }  // [dims]
+  torch::Tensor scatter() const;                       // [dims, dims], sum of products
 
   // Of the centred matrix [rows, dims] of all rows: descending, min(rows - 1, dims) of them, at
   // least one row is needed.  Their squares over rows - 1 are the eigenvalues of the covariance.
@@ -44,14 +44,18 @@ class CovarianceAccumulator {
 
   // Bytes of one that has so many dimensions, between blocks.
   static int64_t bytes_for(int64_t dims);
+  // Besides, while a block is joined.
+  static int64_t bytes_of_adding(int64_t dims);
 
  private:
-  void join(int64_t rows, const torch::Tensor& mean, const torch::Tensor& scatter);
+  // Counts so many rows with this mean; gives the vector whose product with itself they add to the
+  // scatter besides their own.
+  torch::Tensor move_mean(int64_t rows, const torch::Tensor& mean);
 
   Products products_;
   int64_t rows_ = 0;  // without those that wait
   torch::Tensor mean_;
-  torch::Tensor scatter_;
+  torch::Tensor scatter_;  // its lower half; above the diagonal there is anything
   std::vector<torch::Tensor> waiting_;
   int64_t waiting_rows_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/vector_clones.h"
 
 namespace kelvin {
 namespace {
@@ -26,8 +27,10 @@ void add_columns(const float* rows, int64_t count, int64_t stride, int64_t width
   }
 }
 
-// The same of a whole block; with its sums on the stack the compiler can vectorise the loop.
-void add_block(const float* rows, int64_t count, int64_t stride, double* sums, double* squares) {
+// The same of a whole block; with its sums on the stack the compiler can vectorise the loop.  Every
+// feature has sums of its own, so vectors of any width add in the same order.
+KELVIN_VECTOR_CLONES void add_block(const float* rows, int64_t count, int64_t stride, double* sums,
+                                    double* squares) {
   std::array<double, kBlock> block_sums = {};
   std::array<double, kBlock> block_squares = {};
   for (int64_t row = 0; row < count; ++row) {

@@ -31,22 +31,31 @@ class FeatureSketch {
   int64_t width() const { return width_; }
   int64_t anchors() const { return anchors_.defined() ? anchors_.size(1) : 0; }
   bool is_exact() const { return width_ == dims_; }
+  // Whether what rows have along anchors is multiplied in bfloat16.
+  bool has_rounded_anchors() const {
+    return anchors_.defined() && anchors_.scalar_type() == torch::kBFloat16;
+  }
   // Two maps that give the same results, so that what was accumulated of them can be added.
   bool equals(const FeatureSketch& other) const;
 
  private:
   void draw();
-  void keep(const torch::Tensor& anchors);
+  void keep(const torch::Tensor& anchors, const torch::Tensor& sample_mean);
   int64_t hash_width() const { return width_ - anchors(); }
   torch::Tensor hashed(const torch::Tensor& rows) const;
+  torch::Tensor along_anchors(const torch::Tensor& rows) const;
 
   int64_t dims_;
   int64_t width_;
   uint64_t seed_;
-  torch::Tensor signs_;           // [dims], of +1 and -1
-  std::vector<int64_t> shifts_;   // of each block of dims, by how much it is rotated
-  torch::Tensor anchors_;         // [dims, anchors], orthonormal; undefined if there are none
-  torch::Tensor hashed_anchors_;  // [anchors, width - anchors]
+  torch::Tensor signs_;          // [dims], of +1 and -1
+  std::vector<int64_t> shifts_;  // of each block of dims, by how much it is rotated
+  // [dims, anchors], orthonormal to their own precision, bfloat16 where that is multiplied faster;
+  // undefined if there are none.
+  torch::Tensor anchors_;
+  torch::Tensor hashed_anchors_;      // [anchors, width - anchors]
+  torch::Tensor sample_mean_;         // [dims], of what anchors come from
+  torch::Tensor mean_along_anchors_;  // [anchors]
 };
 
 }  // namespace kelvin

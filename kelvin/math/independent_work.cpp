@@ -4,7 +4,9 @@
 #include <ATen/ThreadLocalState.h>
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
+#include <vector>
 
 // Of OpenBLAS, which has threads of its own and knows nothing of the parallel regions of LibTorch.
 // With another BLAS there are none.
@@ -47,13 +49,23 @@ void for_each_independent(int64_t count, const std::function<void(int64_t)>& wor
   const SerialBlas serial;
   const auto threads = std::min<int64_t>(count, at::get_num_threads());
   const at::ThreadLocalState caller;  // whether it records gradients, among others
+  std::vector<std::exception_ptr> failures(static_cast<size_t>(count));
   at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     const at::ThreadLocalStateGuard as_caller(caller);
     for (auto first = begin; first < end; ++first) {
       // Every so many, because neighbours are alike and the first may be the largest.
-      for (auto i = first; i < count; i += threads) work(i);
+      for (auto i = first; i < count; i += threads) {
+        try {
+          work(i);
+        } catch (...) {
+          failures[static_cast<size_t>(i)] = std::current_exception();
+        }
+      }
     }
   });
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
 }
 
 }  // namespace kelvin

@@ -5,16 +5,12 @@
 #include <cmath>
 #include <vector>
 
+#include "kelvin/math/vector_clones.h"
+
 // Plain loops over channels that the compiler turns into vectors, inlined into one function per
 // instruction set.
 
 #define KELVIN_INLINE __attribute__((always_inline)) inline
-#if defined(__x86_64__)
-#define KELVIN_VECTORS \
-  __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
-#else
-#define KELVIN_VECTORS
-#endif
 
 namespace kelvin {
 namespace {
@@ -197,51 +193,51 @@ KELVIN_INLINE void map_gradients(const NormReluGradient<Pixel>& rows, const Grad
 
 }  // namespace
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void moments_of_rows(const float* x, int64_t channels, const float* shift, int64_t begin,
                      int64_t end, double* sums) {
   sum_rows(MomentSums<float>{.x = x, .channels = channels, .shift = shift}, channels, begin, end,
            sums);
 }
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void moments_of_rows(const BrainFloat* x, int64_t channels, const float* shift, int64_t begin,
                      int64_t end, double* sums) {
   sum_rows(MomentSums<BrainFloat>{.x = x, .channels = channels, .shift = shift}, channels, begin,
            end, sums);
 }
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void norm_relu_rows(const float* x, int64_t channels, const ChannelMap& map, const float* added,
                     int64_t begin, int64_t end, float* y) {
   map_rows(x, channels, map, added, begin, end, y);
 }
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void norm_relu_rows(const BrainFloat* x, int64_t channels, const ChannelMap& map,
                     const BrainFloat* added, int64_t begin, int64_t end, BrainFloat* y) {
   map_rows(x, channels, map, added, begin, end, y);
 }
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void gradient_sums_of_rows(const NormReluGradient<float>& rows, int64_t begin, int64_t end,
                            float* masked, double* sums) {
   sum_gradients(rows, begin, end, masked, sums);
 }
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void gradient_sums_of_rows(const NormReluGradient<BrainFloat>& rows, int64_t begin, int64_t end,
                            BrainFloat* masked, double* sums) {
   sum_gradients(rows, begin, end, masked, sums);
 }
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void gradient_rows(const NormReluGradient<float>& rows, const GradientMap& map, const float* masked,
                    int64_t begin, int64_t end, float* result) {
   map_gradients(rows, map, masked, begin, end, result);
 }
 
-KELVIN_VECTORS
+KELVIN_VECTOR_CLONES
 void gradient_rows(const NormReluGradient<BrainFloat>& rows, const GradientMap& map,
                    const BrainFloat* masked, int64_t begin, int64_t end, BrainFloat* result) {
   map_gradients(rows, map, masked, begin, end, result);

@@ -7,6 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/independent_work.h"
+#include "kelvin/math/symmetric_product.h"
 
 namespace kelvin {
 namespace {
@@ -15,16 +16,6 @@ constexpr int64_t kBlock = 512;                // rows
 constexpr int64_t kPieces = 16;                // with a sum of its own each
 constexpr int64_t kBlocksOfAPiece = 4;         // or making and adding sums would take too long
 constexpr int64_t kMemory = int64_t{1} << 28;  // bytes of these sums
-constexpr int64_t kColumns = 128;
-
-// Adds to the lower half of `sum` only, but for what is computed along with it.
-void add_products(const torch::Tensor& rows, const torch::Tensor& sum) {
-  for (int64_t column = 0; column < rows.size(1); column += kColumns) {
-    const auto right = rows.slice(1, column, column + kColumns);
-    const auto below = rows.slice(1, column);
-    sum.slice(0, column).slice(1, column, column + kColumns).addmm_(below.t(), right);
-  }
-}
 
 int64_t bytes_of(int64_t dims) { return dims * dims * static_cast<int64_t>(sizeof(double)); }
 
@@ -48,13 +39,13 @@ torch::Tensor parallel_gram(int64_t count, int64_t dims,
     auto& sum = sums[static_cast<size_t>(piece)];
     sum = torch::zeros({dims, dims}, torch::kFloat64);
     for (int64_t block = piece; block < blocks; block += pieces) {
-      add_products(rows(block * kBlock, std::min((block + 1) * kBlock, count)), sum);
+      add_lower_product(rows(block * kBlock, std::min((block + 1) * kBlock, count)), sum);
     }
   });
   auto sum = sums[0];
   for (int64_t piece = 1; piece < pieces; ++piece) sum.add_(sums[static_cast<size_t>(piece)]);
-  sum.tril_();
-  return sum.add_(sum.tril(-1).t());
+  mirror_lower(sum);
+  return sum;
 }
 
 int64_t parallel_gram_bytes(int64_t count, int64_t dims) {

@@ -37,6 +37,7 @@ struct SpectrumValues {
 struct SpectrumBytes {
   int64_t held = 0;     // by what is accumulated
   int64_t working = 0;  // besides, while its values are computed
+  int64_t adding = 0;   // besides, while rows are added
 };
 
 // The spectrum of one layer's features over a stream of samples.
@@ -52,7 +53,11 @@ class FeatureSpectrum {
   FeatureSpectrum enlarged(const SpectrumOptions& options) const;
 
   // [rows, dims]
-  void update(const torch::Tensor& rows);
+  void update(const torch::Tensor& rows) { add(looked_at(rows)); }
+  // The same in two steps: what of the rows the spectrum is computed of, [rows, width], not finite
+  // where a sketch is of rows that are not, and adding it.
+  torch::Tensor looked_at(const torch::Tensor& rows) const;
+  void add(const torch::Tensor& seen);
   // `other` was made and anchored alike.
   void merge(const FeatureSpectrum& other);
 
@@ -68,13 +73,13 @@ class FeatureSpectrum {
   int64_t width() const;
   bool is_sketched() const { return !sketch_.is_exact(); }
   int64_t anchors() const { return sketch_.anchors(); }
+  bool has_rounded_anchors() const { return sketch_.has_rounded_anchors(); }
   const SpectrumOptions& options() const { return options_; }
 
   // At most, after so many samples.
   static SpectrumBytes bytes_for(int64_t dims, int64_t samples, const SpectrumOptions& options);
 
  private:
-  torch::Tensor looked_at(const torch::Tensor& rows) const;
   void start_covariance();
   SpectrumValues values_of_gathered() const;
   SpectrumValues values_of_sketch() const;

@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "kelvin/core/check.h"
@@ -25,13 +26,28 @@ struct Similarities {
   torch::Tensor cka;  // [layers, layers]; 0 with layers that are not varied
 };
 
+// The Frobenius norm that products of samples have without the sketch.  Hashing leaves a product
+// what it is on average, but adds to its square: 1 / width of the product of squared lengths and of
+// itself, times the share of pairs of features that may meet.  Products of two layers, hashed
+// differently, get nothing added.
+double norm_without_sketch(const torch::Tensor& gram, const FeatureSketch& sketch) {
+  const auto squares = gram.square().sum().item<double>();
+  if (sketch.is_exact()) return std::sqrt(squares);
+  const auto width = static_cast<double>(sketch.width());
+  const auto added = (1 - width / static_cast<double>(sketch.dims())) / width;
+  const auto trace = gram.trace().item<double>();
+  // As little as samples have whose variance is the same in all directions they can take.
+  const auto least = trace * trace / static_cast<double>(gram.size(0) - 1);
+  return std::sqrt(std::max(least, (squares - added * trace * trace) / (1 + added)));
+}
+
 // [samples, samples] products of the centred rows over their Frobenius norm; of rows that are all
 // alike, zeros.
-torch::Tensor normalised_gram(const torch::Tensor& rows) {
+torch::Tensor normalised_gram(const torch::Tensor& rows, const FeatureSketch& sketch) {
   const auto doubles = rows.to(torch::kFloat64);
   const auto centred = doubles - doubles.mean(0, /*keepdim=*/true);
   const auto gram = centred.matmul(centred.t());
-  const auto norm = gram.norm().item<double>();
+  const auto norm = norm_without_sketch(gram, sketch);
   return norm > 0 ? gram / norm : gram;
 }
 
@@ -39,7 +55,7 @@ Similarities similarities_of(const SketchedSample& sample) {
   Similarities found{.layers = {}, .samples = sample.size(), .cka = {}};
   std::vector<torch::Tensor> grams;
   for (const auto& layer : sample.layers()) {
-    grams.push_back(normalised_gram(layer.rows()).flatten());
+    grams.push_back(normalised_gram(layer.rows(), layer.sketch).flatten());
     found.layers.push_back({.name = layer.name,
                             .features = layer.sketch.dims(),
                             .width = layer.sketch.width(),
@@ -48,10 +64,11 @@ Similarities similarities_of(const SketchedSample& sample) {
   const auto count = static_cast<int64_t>(grams.size());
   found.cka = torch::zeros({count, count}, torch::kFloat64);
   for (int64_t i = 0; i < count; ++i) {
-    for (int64_t j = 0; j <= i; ++j) {
+    found.cka[i][i] = found.layers[static_cast<size_t>(i)].is_varied ? 1.0 : 0.0;
+    for (int64_t j = 0; j < i; ++j) {
       const auto product = grams[static_cast<size_t>(i)].dot(grams[static_cast<size_t>(j)]);
-      found.cka[i][j] = product;
-      found.cka[j][i] = product;
+      found.cka[i][j] = product.clamp_max(1);
+      found.cka[j][i] = found.cka[i][j];
     }
   }
   return found;
@@ -70,6 +87,9 @@ Reading cka_of(const Similarities& found, size_t i, size_t j, const char* which)
                            {"features", layer.features},
                            {"projected_to", layer.width},
                            {"precision", "float32 forward and projection, float64 Gram matrices"}};
+  if (layer.width < layer.features || other.width < other.features) {
+    definition["correction"] = "norms without what the projection adds to them on average";
+  }
   return {.name = "cka",
           .value = found.cka[static_cast<int64_t>(i)][static_cast<int64_t>(j)].item<double>(),
           .layer = layer.name,

@@ -1,6 +1,8 @@
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "kelvin/core/byte_text.h"
@@ -22,7 +24,7 @@ constexpr auto kPilotType = torch::kBFloat16;
 constexpr int64_t kPilotBytes = 2;
 // Products of so few samples cost less than a sketch of their features.
 constexpr int64_t kFewSamples = 1024;
-constexpr int64_t kSpectraAtOnce = 2;  // eigenvalues are computed on one core each
+constexpr int64_t kSpectraAtOnce = 2;  // each on a core of its own: what they take is counted
 constexpr int64_t kCurvePoints = 25;   // of the curve over gamma, from 1e-4 to 1e-1
 
 struct LayerSpectrumOptions {
@@ -38,7 +40,8 @@ struct SeenLayer {
   std::string name;
   FeatureSpectrum spectrum;
   int64_t pass = 0;
-  std::vector<torch::Tensor> pilot = {};      // rows of the sample until there are enough
+  torch::Tensor pilot = {};  // rows of the sample until there are anchors
+  int64_t pilot_rows = 0;
   std::optional<SpectrumValues> values = {};  // once a pass is over
 };
 
@@ -69,6 +72,12 @@ LayerSpectrumOptions read_options(Settings& settings) {
   return options;
 }
 
+void for_each_in_groups(int64_t count, int64_t at_once, const std::function<void(int64_t)>& work) {
+  for (int64_t first = 0; first < count; first += at_once) {
+    for_each_independent(std::min(at_once, count - first), [&](int64_t i) { work(first + i); });
+  }
+}
+
 // Spectrum and ranks of what every layer hands on, over the test split.
 class LayerSpectrum : public Measure {
  public:
@@ -83,31 +92,31 @@ class LayerSpectrum : public Measure {
 
   void see_sample(const Record& record) override {
     add_new_layers(record);
+    std::vector<SeenLayer*> complete;
     for (const auto& recorded : record.layers) {
       auto& layer = find(recorded.name);
       if (!layer.spectrum.wants_anchors() || layer.spectrum.anchors() > 0) continue;
-      layer.pilot.push_back(feature_rows(recorded.output).to(kPilotType));
-      int64_t rows = 0;
-      for (const auto& part : layer.pilot) rows += part.size(0);
-      if (rows >= pilots()) set_anchors(layer);
+      add_to_pilot(layer, feature_rows(recorded.output));
+      if (layer.pilot_rows == pilots()) complete.push_back(&layer);
     }
+    for_each_in_groups(static_cast<int64_t>(complete.size()), kSpectraAtOnce,
+                       [&](int64_t i) { set_anchors(*complete[static_cast<size_t>(i)]); });
   }
 
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
     check(!record.layers.empty(), "layer_spectrum: the record must have layers, has none");
     add_new_layers(record);
+    std::vector<const LayerRecord*> due;
     for (const auto& recorded : record.layers) {
-      auto& layer = find(recorded.name);
-      if (layer.pass != pass_) continue;
-      if (!layer.pilot.empty()) set_anchors(layer);
-      const auto rows = feature_rows(recorded.output);
-      check(rows.size(1) == layer.spectrum.dims(), "layer_spectrum: layer '", layer.name,
-            "' must have ", layer.spectrum.dims(), " features, has ", rows.size(1));
-      check_finite(layer, rows);
-      layer.spectrum.update(rows);
-      layer.values.reset();
+      if (find(recorded.name).pass == pass_) due.push_back(&recorded);
     }
+    // A layer is one core's: products of few samples would wait for each other more than multiply.
+    const auto count = static_cast<int64_t>(due.size());
+    for_each_in_groups(count, is_enlarged_ ? 1 : count, [&](int64_t i) {
+      const auto& recorded = *due[static_cast<size_t>(i)];
+      add_rows(find(recorded.name), feature_rows(recorded.output));
+    });
   }
 
   bool wants_another_pass() override {
@@ -125,13 +134,16 @@ class LayerSpectrum : public Measure {
     const auto& theirs = static_cast<const LayerSpectrum&>(other);
     if (layers_.empty()) {
       layers_ = theirs.layers_;
+      for (auto& layer : layers_) {
+        if (layer.pilot.defined()) layer.pilot = layer.pilot.clone();
+      }
       pass_ = theirs.pass_;
       return;
     }
     for (const auto& layer : theirs.layers_) {
       auto& ours = find(layer.name);
       if (layer.spectrum.rows() == 0) continue;
-      if (!ours.pilot.empty()) set_anchors(ours);
+      if (ours.pilot_rows > 0) set_anchors(ours);
       ours.spectrum.merge(layer.spectrum);
       ours.values.reset();
     }
@@ -213,15 +225,12 @@ class LayerSpectrum : public Measure {
     for (auto& layer : layers_) {
       if (layer.pass == pass_ && layer.spectrum.rows() > 0) due.push_back(&layer);
     }
-    const auto count = static_cast<int64_t>(due.size());
     // Enlarged ones take all the memory there is.
-    const auto at_once = is_enlarged_ ? 1 : kSpectraAtOnce;
-    for (int64_t first = 0; first < count; first += at_once) {
-      for_each_independent(std::min(at_once, count - first), [&](int64_t i) {
-        auto& layer = *due[static_cast<size_t>(first + i)];
-        layer.values = layer.spectrum.values();
-      });
-    }
+    for_each_in_groups(static_cast<int64_t>(due.size()), is_enlarged_ ? 1 : kSpectraAtOnce,
+                       [&](int64_t i) {
+                         auto& layer = *due[static_cast<size_t>(i)];
+                         layer.values = layer.spectrum.values();
+                       });
   }
 
   // Other measures take their part.
@@ -254,18 +263,23 @@ class LayerSpectrum : public Measure {
     Plan plan;
     const auto options = options_for(record);
     int64_t working = 0;
+    int64_t adding = 0;
     for (const auto& recorded : record.layers) {
       const auto dims = feature_rows(recorded.output).size(1);
       const auto own = FeatureSpectrum::bytes_for(dims, context_.test_samples, options);
       plan.bytes.push_back(own.held);
       working = std::max(working, own.working);
+      adding = std::max(adding, own.adding);
       const bool is_sketched =
           options.protocol == SpectrumProtocol::sketch && dims > options.sketch;
       const auto pilot = options_.spectrum.anchors > 0 ? pilots() : 0;
       if (!is_sketched) continue;
-      plan.held += dims * (kFloat * (options_.spectrum.anchors + 1) + kPilotBytes * pilot);
+      // Anchors, signs, the mean; and what anchors are made of.
+      plan.held += dims * (kFloat * (options_.spectrum.anchors + 2) + kPilotBytes * pilot);
     }
-    plan.held += kSpectraAtOnce * working;
+    const auto adding_at_once =
+        std::min<int64_t>(at::get_num_threads(), static_cast<int64_t>(record.layers.size()));
+    plan.held += std::max(kSpectraAtOnce * working, adding_at_once * adding);
     int64_t used = 0;
     int64_t pass = 0;
     for (const auto bytes : plan.bytes) {
@@ -310,11 +324,30 @@ class LayerSpectrum : public Measure {
           "' must be finite, has a NaN or an infinity");
   }
 
+  void add_to_pilot(SeenLayer& layer, const torch::Tensor& rows) const {
+    if (!layer.pilot.defined()) layer.pilot = torch::empty({pilots(), rows.size(1)}, kPilotType);
+    const auto count = std::min(rows.size(0), pilots() - layer.pilot_rows);
+    layer.pilot.narrow(0, layer.pilot_rows, count).copy_(rows.narrow(0, 0, count));
+    layer.pilot_rows += count;
+  }
+
   void set_anchors(SeenLayer& layer) const {
-    const auto sample = torch::cat(layer.pilot);
-    layer.pilot.clear();
+    const auto sample = layer.pilot.narrow(0, 0, layer.pilot_rows);
+    layer.pilot.reset();
+    layer.pilot_rows = 0;
     check_finite(layer, sample);
-    layer.spectrum.anchor_to(sample.narrow(0, 0, std::min(pilots(), sample.size(0))));
+    layer.spectrum.anchor_to(sample);
+  }
+
+  void add_rows(SeenLayer& layer, const torch::Tensor& rows) const {
+    check(rows.size(1) == layer.spectrum.dims(), "layer_spectrum: layer '", layer.name,
+          "' must have ", layer.spectrum.dims(), " features, has ", rows.size(1));
+    if (layer.pilot_rows > 0) set_anchors(layer);
+    const auto seen = layer.spectrum.looked_at(rows);
+    // A sketch has part of every feature, so it is enough to look at that.
+    check_finite(layer, layer.spectrum.is_sketched() ? seen : rows);
+    layer.spectrum.add(seen);
+    layer.values.reset();
   }
 
   bool has_further_passes() const {
@@ -336,14 +369,15 @@ class LayerSpectrum : public Measure {
       if (std::min(dims, layer.spectrum.rows()) <= larger.sketch) {
         larger.protocol = SpectrumProtocol::exact;
       }
-      // One at a time is computed.
-      const auto [held, working] = FeatureSpectrum::bytes_for(dims, layer.spectrum.rows(), larger);
-      if (held + working > budget(0)) continue;
-      if (used > 0 && used + held + working > budget(0)) {
+      // One at a time is added to and computed.
+      const auto bytes = FeatureSpectrum::bytes_for(dims, layer.spectrum.rows(), larger);
+      const auto at_work = std::max(bytes.working, bytes.adding);
+      if (bytes.held + at_work > budget(0)) continue;
+      if (used > 0 && used + bytes.held + at_work > budget(0)) {
         ++pass;
         used = 0;
       }
-      used += held;
+      used += bytes.held;
       layer.spectrum = layer.spectrum.enlarged(larger);
       is_enlarged_ = true;
       layer.values.reset();
@@ -368,7 +402,8 @@ class LayerSpectrum : public Measure {
             .features = spectrum.dims(),
             .width = spectrum.width(),
             .anchors = spectrum.anchors(),
-            .is_sketched = spectrum.is_sketched()};
+            .is_sketched = spectrum.is_sketched(),
+            .has_rounded_anchors = spectrum.has_rounded_anchors()};
   }
 
   MeasureContext context_;

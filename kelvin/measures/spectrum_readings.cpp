@@ -37,17 +37,20 @@ double hashed_width(const LayerValues& values) {
   return static_cast<double>(values.width - values.anchors);
 }
 
+std::string precision_of(const LayerValues& values) {
+  if (!values.is_sketched) return "float32 forward, float64 covariance";
+  const std::string rest = "float32 forward, projection and products, float64 spectrum";
+  return values.has_rounded_anchors ? rest + "; bfloat16 products with anchors" : rest;
+}
+
 Definition definition_of(const LayerValues& values) {
-  Definition result = {
-      {"matrix", "output of the layer, samples x features"},
-      {"tap", "after normalisation, residual add and activation"},
-      {"centring", "each feature's mean over the samples removed"},
-      {"features", values.features},
-      {"samples", values.samples},
-      {"protocol", values.protocol},
-      {"precision", values.is_sketched
-                        ? "float32 forward, projection and products, float64 spectrum"
-                        : "float32 forward, float64 covariance"}};
+  Definition result = {{"matrix", "output of the layer, samples x features"},
+                       {"tap", "after normalisation, residual add and activation"},
+                       {"centring", "each feature's mean over the samples removed"},
+                       {"features", values.features},
+                       {"samples", values.samples},
+                       {"protocol", values.protocol},
+                       {"precision", precision_of(values)}};
   if (values.is_sketched) {
     result["sketch"] = values.width;
     result["anchors"] = values.anchors;

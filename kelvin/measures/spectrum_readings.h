@@ -20,6 +20,7 @@ struct LayerValues {
   int64_t width = 0;    // features that were looked at, or numbers that they were projected to
   int64_t anchors = 0;  // of these, directions that were kept
   bool is_sketched = false;
+  bool has_rounded_anchors = false;  // multiplied in bfloat16
 };
 
 // Eigenvalues of the covariance above gamma times the largest.

@@ -1,7 +1,7 @@
 #include "kelvin/math/feature_sketch.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 
@@ -62,15 +62,16 @@ TEST(FeatureSketch, KeepsSquaredLengthsOnAverageWithTheErrorItStates) {
   EXPECT_NEAR(deviation / expected, 1, 0.2);
 }
 
-TEST(FeatureSketch, KeepsAnchoredDirectionsExactly) {
-  const auto rows = low_rank_rows(200, 3000, 10, 1);
+// To the digits of bfloat16 where that is multiplied faster; a large mean costs none of them.
+TEST(FeatureSketch, KeepsAnchoredDirections) {
+  const auto rows = low_rank_rows(200, 3000, 10, 1) + 30;
   const auto sketch = FeatureSketch(3000, 100, 7).anchored(rows, 20);
   EXPECT_EQ(sketch.anchors(), 10);  // there is nothing in other directions
   EXPECT_EQ(sketch.width(), 100);
-  const auto seen = sketch.apply(rows - rows.mean(0)).to(torch::kFloat64);
+  const auto seen = sketch.apply(rows).to(torch::kFloat64);
   const auto expected = torch::linalg_svdvals(rows - rows.mean(0)).narrow(0, 0, 10);
-  const auto actual = torch::linalg_svdvals(seen).narrow(0, 0, 10);
-  EXPECT_LT((actual / expected - 1).abs().max().item<double>(), 1e-4);
+  const auto actual = torch::linalg_svdvals(seen - seen.mean(0)).narrow(0, 0, 10);
+  EXPECT_LT((actual / expected - 1).abs().max().item<double>(), 1e-3);
   // Without anchors the same size is off by percents: the test can fail.
   const auto plain = torch::linalg_svdvals(
       FeatureSketch(3000, 100, 7).apply(rows - rows.mean(0)).to(torch::kFloat64));

@@ -1,7 +1,9 @@
 #include "kelvin/math/independent_work.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <atomic>
 #include <set>
@@ -68,6 +70,17 @@ TEST(IndependentWork, RethrowsWhatAPieceThrows) {
   const auto message =
       error_of([] { for_each_independent(4, [](int64_t i) { check(i != 2, "piece ", i); }); });
   EXPECT_EQ(message, "piece 2");
+}
+
+TEST(IndependentWork, RethrowsTheFirstOfSeveral) {
+  const auto threads = at::get_num_threads();
+  for (const int count : {1, 2, 4}) {
+    at::set_num_threads(count);
+    EXPECT_EQ(
+        error_of([] { for_each_independent(9, [](int64_t i) { check(i < 3, "piece ", i); }); }),
+        "piece 3");
+  }
+  at::set_num_threads(threads);
 }
 
 }  // namespace

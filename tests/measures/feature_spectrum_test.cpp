@@ -1,7 +1,7 @@
 #include "kelvin/measures/feature_spectrum.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
@@ -130,12 +130,14 @@ TEST(FeatureSpectrum, HoldsNoMoreThanItSaysHoweverManySamples) {
   const auto many = FeatureSpectrum::bytes_for(65536, 100'000, sketch);
   EXPECT_EQ(many.held, few.held);
   EXPECT_EQ(many.working, few.working);
+  EXPECT_EQ(many.adding, few.adding);
   EXPECT_LT(few.held + few.working, int64_t{250} << 20);
   const SpectrumOptions exact{.protocol = SpectrumProtocol::exact};
-  const auto [held, working] = FeatureSpectrum::bytes_for(1000, 100, exact);
+  const auto [held, working, adding] = FeatureSpectrum::bytes_for(1000, 100, exact);
   const int64_t rows = 100 * 1000 * 4;
   const int64_t products = 100 * 100 * 8;
   EXPECT_EQ(held, rows);
+  EXPECT_EQ(adding, 0);
   // In one piece, and the products, their lower half, and what eigenvalues are found in.
   EXPECT_EQ(working, rows + 3 * products);
 }

@@ -190,6 +190,9 @@ for name in layers:
     n = min(len(sw), len(sa))
     matched = np.sqrt(np.sum(sw[:n] ** 2 * sa[:n] ** 2))
     out[name] = np.array([matched, np.linalg.norm(W(name) @ A(name)) / matched])
+    out[name + "/spectrum"] = sw
+    out[name + "/weight"] = np.array([sw[0], np.linalg.norm(W(name)), np.sum(sw ** 2) / sw[0] ** 2,
+                                      np.sum(sw > 1e-3 * sw[0])])
     product *= sw[0]
 images = x["conv1/a"].astype(float).reshape(len(x["labels"]), -1)
 gain = np.linalg.norm(x["logits"].astype(float), 2) / np.linalg.norm(images, 2)
@@ -205,7 +208,21 @@ out["gain"] = np.array([gain, product])
     expect_relative(layer_reading(readings, "norm_of_singular_values", name).value, parts[0], name);
     expect_relative(layer_reading(readings, "norm_alignment", name).value, parts[1], name);
   }
-  expect_relative(reading_of(readings, "network_gain").value, expected.at("gain")[0], "gain");
+  const auto& gain = expected.at("gain");
+  expect_relative(reading_of(readings, "network_gain").value, gain[0], "gain");
+  expect_relative(reading_of(readings, "top_singular_product").value, gain[1], "product");
+  expect_relative(reading_of(readings, "top_singular_share").value, gain[0] / gain[1], "share");
+  const auto curves = measure->curves();
+  for (const auto& layer : shown().record.layers) {
+    const auto& name = layer.name;
+    expect_spectrum(curves.at("weight_spectrum/" + name), expected.at(name + "/spectrum"));
+    int64_t i = 0;
+    for (const char* each :
+         {"layer_top_singular_value", "weight_norm", "weight_stable_rank", "weight_rank"}) {
+      expect_relative(layer_reading(readings, each, name).value, expected.at(name + "/weight")[i++],
+                      name + " " + each);
+    }
+  }
 }
 
 TEST_F(RealFeatures, HaveTheClassStatisticsAndSimilaritiesOfNumPy) {

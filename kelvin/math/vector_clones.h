@@ -1,0 +1,10 @@
+#pragma once
+
+// Before a function of plain loops: it is compiled once for each of these instruction sets, and the
+// widest that the processor has is taken.  What it calls must be inlined into it.
+#if defined(__x86_64__) && !defined(__clang__)
+#define KELVIN_VECTOR_CLONES \
+  __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
+#else
+#define KELVIN_VECTOR_CLONES
+#endif
