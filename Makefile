@@ -53,7 +53,7 @@ bench: needs-bench tests-configured  ## build and run the benchmarks; those on r
 		benchmarks/batch_speed.py --tool build/kelvin_batch_speed --data "$$KELVIN_DATA" && \
 		benchmarks/decode_speed.py --tool build/kelvin_decode_speed --images "$$KELVIN_DATA/tiny-imagenet-100" && \
 		benchmarks/measure_speed.py --tool build/kelvin_measure_speed --data "$$KELVIN_DATA" && \
-		benchmarks/probe_speed.py --tool build/kelvin_probe_speed --data "$$KELVIN_DATA"; fi
+		benchmarks/probe_speed.py --tool build/kelvin_probe_speed --data "$$KELVIN_DATA" --one-of-each-width; fi
 
 install: build  ## install under PREFIX (/usr/local), below DESTDIR if given
 	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'

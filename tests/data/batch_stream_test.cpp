@@ -1,7 +1,8 @@
 #include "kelvin/data/batch_stream.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <vector>
 

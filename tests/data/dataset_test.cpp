@@ -1,7 +1,7 @@
 #include "kelvin/data/dataset.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <set>
 #include <string>

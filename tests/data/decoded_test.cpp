@@ -1,7 +1,7 @@
 #include "kelvin/data/decoded.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "kelvin/formats/png_file.h"
 #include "tests/support/command.h"

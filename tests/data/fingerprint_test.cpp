@@ -1,7 +1,7 @@
 #include "kelvin/data/fingerprint.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace kelvin {
 namespace {

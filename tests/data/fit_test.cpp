@@ -1,7 +1,8 @@
 #include "kelvin/data/fit.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "tests/support/errors.h"
 #include "tests/support/oracle.h"

@@ -1,7 +1,7 @@
 #include "kelvin/data/picture_datasets.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <filesystem>
 #include <string>

@@ -1,7 +1,8 @@
 #include "kelvin/math/detection_intervals.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <vector>

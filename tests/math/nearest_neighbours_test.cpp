@@ -1,7 +1,7 @@
 #include "kelvin/math/nearest_neighbours.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

@@ -1,7 +1,9 @@
 #include "kelvin/math/parallel_gram.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"

@@ -1,7 +1,7 @@
 #include "kelvin/math/row_blocks.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"

@@ -1,7 +1,7 @@
 #include "kelvin/math/tempered_logs.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "kelvin/math/softmax.h"
 #include "tests/support/gradients.h"

@@ -1,7 +1,7 @@
 #include "kelvin/measures/calibration_readings.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"

@@ -1,7 +1,7 @@
 #include "kelvin/measures/class_moments.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "kelvin/math/neural_collapse.h"
 #include "tests/support/errors.h"

@@ -1,7 +1,7 @@
 #include "kelvin/measures/input_gram.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <string>

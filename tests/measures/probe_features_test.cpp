@@ -1,7 +1,7 @@
 #include "kelvin/measures/probe_features.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 #include "kelvin/measures/probe_readings.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "kelvin/measures/effective_depth.h"
 #include "tests/support/measured.h"

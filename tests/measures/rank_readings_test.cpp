@@ -1,7 +1,7 @@
 #include "kelvin/measures/rank_readings.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 #include "kelvin/measures/sketched_sample.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "kelvin/measures/spectrum_readings.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "kelvin/math/spectrum.h"
 #include "tests/support/measured.h"

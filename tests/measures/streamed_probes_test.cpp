@@ -1,7 +1,7 @@
 #include "kelvin/measures/streamed_probes.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 #include "kelvin/measures/detectors/detector.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "kelvin/measures/detectors/null_space.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/support/errors.h"
 #include "tests/support/feature_detectors.h"
