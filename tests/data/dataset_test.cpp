@@ -25,7 +25,7 @@ std::string next_name() {
 // Registers a dataset of 3 classes that `spoil` was let loose on, and returns its name.
 template <class Spoil>
 std::string dataset_spoilt_by(const Spoil& spoil) {
-  const auto name = next_name();
+  auto name = next_name();
   datasets().add(name, {.summary = "made by dataset_test",
                         .reference = "",
                         .classes = 3,
@@ -80,7 +80,7 @@ TEST(Dataset, HandsTheRequestToItsEntry) {
 // A dataset of 4 classes whose class 0 has 40 training images, class 1 30, class 2 20, class 3 10;
 // each image is filled with its index.
 std::string uneven_dataset() {
-  const auto name = next_name();
+  auto name = next_name();
   datasets().add(
       name,
       {.summary = "", .reference = "", .classes = 4, .load = [](const DatasetRequest&) {

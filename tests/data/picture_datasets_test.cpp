@@ -26,14 +26,18 @@ void write_plain(const fs::path& path, uint8_t colour) {
                    .rgb = std::vector<uint8_t>(static_cast<size_t>(12 * 10 * 3), colour)});
 }
 
+std::string photo(const std::string& split, const std::string& kind, const std::string& name) {
+  return "photos/" + split + "/" + kind + "/" + name;
+}
+
 class PictureDatasets : public testing::Test {
  protected:
   PictureDatasets() {
     for (const std::string split : {"train", "val"}) {
       for (int i = 0; i < (split == "train" ? 4 : 2); ++i) {
         const auto name = std::to_string(i) + ".png";
-        write_plain(folder_ / ("photos/" + split + "/cat/" + name), static_cast<uint8_t>(10 + i));
-        write_plain(folder_ / ("photos/" + split + "/dog/" + name), static_cast<uint8_t>(200 + i));
+        write_plain(folder_ / photo(split, "cat", name), static_cast<uint8_t>(10 + i));
+        write_plain(folder_ / photo(split, "dog", name), static_cast<uint8_t>(200 + i));
       }
     }
   }
