@@ -36,9 +36,8 @@ double value_of(const Readings& readings, const std::string& name) {
 TEST(TemperatureSlow, LowersTheRankOfTheLogitsAtEqualAccuracy) {
   const auto low = readings_at(1);
   const auto high = readings_at(10);
-  // Where between 0.93 and 0.97 a rate of 1 ends depends on rounding, and so on the processor.
-  EXPECT_GT(value_of(low, "accuracy"), 0.9);
-  EXPECT_NEAR(value_of(high, "accuracy"), value_of(low, "accuracy"), 0.05);
+  EXPECT_GT(value_of(low, "accuracy"), 0.94);
+  EXPECT_GT(value_of(high, "accuracy"), 0.94);
   EXPECT_LT(value_of(high, "solution_rank"), value_of(low, "solution_rank") - 10);
   EXPECT_GT(value_of(high, "logits_norm"), 2 * value_of(low, "logits_norm"));
 }
