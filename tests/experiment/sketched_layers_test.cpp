@@ -4,12 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "kelvin/data/dataset.h"
-#include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
-#include "tests/support/built_model.h"
 #include "tests/support/measured.h"
-#include "tests/support/real_data.h"
+#include "tests/support/published_network.h"
 
 namespace kelvin {
 namespace {
@@ -19,24 +15,7 @@ const std::set<std::string> kLayers = {"conv1", "layer1.2.conv2", "layer2.0.conv
                                        "layer3.2.conv2"};
 constexpr int64_t kSamples = 2500;
 
-class SketchedLayersSlow : public RealData {
- protected:
-  std::vector<Record> records() const {
-    const auto model = built_model("resnet20");
-    load_weights(data_folder() / "weights" / "cifar10-resnet20.safetensors", *model);
-    const auto dataset = load_dataset("cifar10", {.train_samples = 10,
-                                                  .test_samples = kSamples,
-                                                  .data_folder = data_folder(),
-                                                  .normalisation = Normalisation::imagenet});
-    std::vector<Record> records;
-    extract(*model, dataset, dataset, {.with_layers = true}, [&](Record record) {
-      std::erase_if(record.layers, [](const auto& layer) { return !kLayers.contains(layer.name); });
-      for (auto& layer : record.layers) layer.input = layer.product = torch::Tensor();
-      records.push_back(record);
-    });
-    return records;
-  }
-};
+class SketchedLayersSlow : public PublishedNetwork {};
 
 NamedTensors spectra_of(const Measure& measure, const std::string& prefix = "") {
   NamedTensors spectra;
@@ -52,7 +31,7 @@ double error_of_top(const torch::Tensor& values, const torch::Tensor& exact, int
 
 // Sketches of real layers beside their exact spectra.
 TEST_F(SketchedLayersSlow, AreWithinTheirStatedBounds) {
-  const auto shown = records();
+  const auto shown = records(kSamples, kLayers);
   const MeasureContext context{.test_samples = kSamples};
   const auto exact = make_measure("layer_spectrum", {{"protocol", "exact"}}, context);
   const auto sketch = make_measure("layer_spectrum", {}, context);
@@ -96,7 +75,7 @@ TEST_F(SketchedLayersSlow, AreWithinTheirStatedBounds) {
 // Four times 600 is still fewer numbers than samples and features, and enough for ranks at a large
 // gamma, so that what they become is a sketch.
 TEST_F(SketchedLayersSlow, AreWithinTheirBoundsOnceTheyAreEnlarged) {
-  const auto shown = records();
+  const auto shown = records(kSamples, kLayers);
   const MeasureContext context{.test_samples = kSamples};
   const auto exact = make_measure("layer_spectrum", {{"protocol", "exact"}}, context);
   const auto enlarged = make_measure(

@@ -71,7 +71,8 @@ TEST(FeatureSketch, KeepsAnchoredDirections) {
   const auto seen = sketch.apply(rows).to(torch::kFloat64);
   const auto expected = torch::linalg_svdvals(rows - rows.mean(0)).narrow(0, 0, 10);
   const auto actual = torch::linalg_svdvals(seen - seen.mean(0)).narrow(0, 0, 10);
-  EXPECT_LT((actual / expected - 1).abs().max().item<double>(), 1e-3);
+  const double bound = sketch.has_rounded_anchors() ? 1e-3 : 1e-4;
+  EXPECT_LT((actual / expected - 1).abs().max().item<double>(), bound);
   // Without anchors the same size is off by percents: the test can fail.
   const auto plain = torch::linalg_svdvals(
       FeatureSketch(3000, 100, 7).apply(rows - rows.mean(0)).to(torch::kFloat64));
