@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kelvin/math/norm_relu_vectors.h"
 #include "kelvin/math/vector_clones.h"
 
 // Plain loops over channels that the compiler turns into vectors, inlined into one function per
@@ -191,56 +192,113 @@ KELVIN_INLINE void map_gradients(const NormReluGradient<Pixel>& rows, const Grad
   }
 }
 
-}  // namespace
+// One function of each per instruction set.
 
 KELVIN_VECTOR_CLONES
-void moments_of_rows(const float* x, int64_t channels, const float* shift, int64_t begin,
-                     int64_t end, double* sums) {
+void plain_moments(const float* x, int64_t channels, const float* shift, int64_t begin, int64_t end,
+                   double* sums) {
   sum_rows(MomentSums<float>{.x = x, .channels = channels, .shift = shift}, channels, begin, end,
            sums);
 }
 
 KELVIN_VECTOR_CLONES
-void moments_of_rows(const BrainFloat* x, int64_t channels, const float* shift, int64_t begin,
-                     int64_t end, double* sums) {
+void plain_moments(const BrainFloat* x, int64_t channels, const float* shift, int64_t begin,
+                   int64_t end, double* sums) {
   sum_rows(MomentSums<BrainFloat>{.x = x, .channels = channels, .shift = shift}, channels, begin,
            end, sums);
 }
 
 KELVIN_VECTOR_CLONES
-void norm_relu_rows(const float* x, int64_t channels, const ChannelMap& map, const float* added,
-                    int64_t begin, int64_t end, float* y) {
+void plain_norm_relu(const float* x, int64_t channels, const ChannelMap& map, const float* added,
+                     int64_t begin, int64_t end, float* y) {
   map_rows(x, channels, map, added, begin, end, y);
 }
 
 KELVIN_VECTOR_CLONES
-void norm_relu_rows(const BrainFloat* x, int64_t channels, const ChannelMap& map,
-                    const BrainFloat* added, int64_t begin, int64_t end, BrainFloat* y) {
+void plain_norm_relu(const BrainFloat* x, int64_t channels, const ChannelMap& map,
+                     const BrainFloat* added, int64_t begin, int64_t end, BrainFloat* y) {
   map_rows(x, channels, map, added, begin, end, y);
 }
 
 KELVIN_VECTOR_CLONES
-void gradient_sums_of_rows(const NormReluGradient<float>& rows, int64_t begin, int64_t end,
-                           float* masked, double* sums) {
+void plain_gradient_sums(const NormReluGradient<float>& rows, int64_t begin, int64_t end,
+                         float* masked, double* sums) {
   sum_gradients(rows, begin, end, masked, sums);
 }
 
 KELVIN_VECTOR_CLONES
-void gradient_sums_of_rows(const NormReluGradient<BrainFloat>& rows, int64_t begin, int64_t end,
-                           BrainFloat* masked, double* sums) {
+void plain_gradient_sums(const NormReluGradient<BrainFloat>& rows, int64_t begin, int64_t end,
+                         BrainFloat* masked, double* sums) {
   sum_gradients(rows, begin, end, masked, sums);
 }
 
 KELVIN_VECTOR_CLONES
-void gradient_rows(const NormReluGradient<float>& rows, const GradientMap& map, const float* masked,
-                   int64_t begin, int64_t end, float* result) {
+void plain_gradient(const NormReluGradient<float>& rows, const GradientMap& map,
+                    const float* masked, int64_t begin, int64_t end, float* result) {
   map_gradients(rows, map, masked, begin, end, result);
 }
 
 KELVIN_VECTOR_CLONES
-void gradient_rows(const NormReluGradient<BrainFloat>& rows, const GradientMap& map,
-                   const BrainFloat* masked, int64_t begin, int64_t end, BrainFloat* result) {
+void plain_gradient(const NormReluGradient<BrainFloat>& rows, const GradientMap& map,
+                    const BrainFloat* masked, int64_t begin, int64_t end, BrainFloat* result) {
   map_gradients(rows, map, masked, begin, end, result);
 }
+
+}  // namespace
+
+template <class Pixel>
+void moments_of_rows(const Pixel* x, int64_t channels, const float* shift, int64_t begin,
+                     int64_t end, double* sums) {
+  if (suits_norm_relu_vectors(channels)) {
+    moments_of_vectors(x, channels, shift, begin, end, sums);
+  } else {
+    plain_moments(x, channels, shift, begin, end, sums);
+  }
+}
+
+template <class Pixel>
+void norm_relu_rows(const Pixel* x, int64_t channels, const ChannelMap& map, const Pixel* added,
+                    int64_t begin, int64_t end, Pixel* y) {
+  if (suits_norm_relu_vectors(channels)) {
+    norm_relu_vectors(x, channels, map, added, begin, end, y);
+  } else {
+    plain_norm_relu(x, channels, map, added, begin, end, y);
+  }
+}
+
+template <class Pixel>
+void gradient_sums_of_rows(const NormReluGradient<Pixel>& rows, int64_t begin, int64_t end,
+                           Pixel* masked, double* sums) {
+  if (suits_norm_relu_vectors(rows.channels)) {
+    gradient_sums_of_vectors(rows, begin, end, masked, sums);
+  } else {
+    plain_gradient_sums(rows, begin, end, masked, sums);
+  }
+}
+
+template <class Pixel>
+void gradient_rows(const NormReluGradient<Pixel>& rows, const GradientMap& map, const Pixel* masked,
+                   int64_t begin, int64_t end, Pixel* result) {
+  if (suits_norm_relu_vectors(rows.channels)) {
+    gradient_vectors(rows, map, masked, begin, end, result);
+  } else {
+    plain_gradient(rows, map, masked, begin, end, result);
+  }
+}
+
+template void moments_of_rows(const float*, int64_t, const float*, int64_t, int64_t, double*);
+template void moments_of_rows(const BrainFloat*, int64_t, const float*, int64_t, int64_t, double*);
+template void norm_relu_rows(const float*, int64_t, const ChannelMap&, const float*, int64_t,
+                             int64_t, float*);
+template void norm_relu_rows(const BrainFloat*, int64_t, const ChannelMap&, const BrainFloat*,
+                             int64_t, int64_t, BrainFloat*);
+template void gradient_sums_of_rows(const NormReluGradient<float>&, int64_t, int64_t, float*,
+                                    double*);
+template void gradient_sums_of_rows(const NormReluGradient<BrainFloat>&, int64_t, int64_t,
+                                    BrainFloat*, double*);
+template void gradient_rows(const NormReluGradient<float>&, const GradientMap&, const float*,
+                            int64_t, int64_t, float*);
+template void gradient_rows(const NormReluGradient<BrainFloat>&, const GradientMap&,
+                            const BrainFloat*, int64_t, int64_t, BrainFloat*);
 
 }  // namespace kelvin

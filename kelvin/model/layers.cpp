@@ -20,11 +20,15 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
   return c10::get<torch::ExpandingArray<2>>(layer->options.padding());
 }
 
-// Kernels of our own multiply float32; in bfloat16 LibTorch's are faster.
+// Products of matrices of our own are of float32; in bfloat16 LibTorch's are faster.
 bool takes_fast_products() { return !is_plain() && !at::autocast::is_cpu_enabled(); }
 
-// Winograd's algorithm costs a digit or two: enough to train with, not for what is measured.
-bool takes_fast_convolutions() { return takes_fast_products() && torch::GradMode::is_enabled(); }
+// Winograd's algorithm costs a digit or two: enough to train with, not for what is measured.  What
+// is still float32 where products are to be bfloat16 is left to autocast.
+bool takes_fast_convolutions(const torch::Tensor& input) {
+  const bool is_brain = input.scalar_type() == torch::kBFloat16;
+  return !is_plain() && torch::GradMode::is_enabled() && is_brain == at::autocast::is_cpu_enabled();
+}
 
 // A convolution that leaves maps their size and looks at the pixels next to each.
 bool is_same_3x3(const torch::nn::Conv2d& layer) {
@@ -37,7 +41,8 @@ bool is_same_3x3(const torch::nn::Conv2d& layer) {
 torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& input,
                         const torch::Tensor& weight, const torch::Tensor& bias) {
   const auto& options = layer->options;
-  if (takes_fast_convolutions() && is_same_3x3(layer) && suits_convolution_3x3(input, weight)) {
+  if (takes_fast_convolutions(input) && is_same_3x3(layer) &&
+      suits_convolution_3x3(input, weight)) {
     return convolution_3x3(input, weight, bias);
   }
   return torch::conv2d(input, weight, bias, options.stride(), padding_of(layer), options.dilation(),

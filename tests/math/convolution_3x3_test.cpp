@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/winograd_kernels.h"
+#include "kelvin/math/winograd_2x2_kernels.h"
+#include "kelvin/math/winograd_4x4_kernels.h"
 #include "tests/support/errors.h"
 
 namespace kelvin {
@@ -64,7 +65,7 @@ double difference(const torch::Tensor& ours, const torch::Tensor& expected) {
 class Convolution3x3 : public testing::TestWithParam<Case> {};
 
 TEST_P(Convolution3x3, IsLibTorchsInDoublePrecision) {
-  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   const auto [images, height, width, inputs, outputs] = GetParam();
   torch::manual_seed(0);
   const auto x = torch::randn({images, inputs, height, width});
@@ -96,8 +97,40 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolution3x3,
                                          Case{2, 5, 4, 48, 80}, Case{3, 8, 8, 64, 256},
                                          Case{4, 4, 4, 256, 512}));
 
+// What is rounded to bfloat16 is off by its 2^-9; direct products would be by half as much as this.
+TEST_P(Convolution3x3, IsNearItInBfloat16) {
+  if (!has_winograd_2x2()) GTEST_SKIP() << "no products of bfloat16";
+  const auto [images, height, width, inputs, outputs] = GetParam();
+  torch::manual_seed(0);
+  const auto rounded = [](const torch::Tensor& tensor) { return tensor.to(torch::kBFloat16); };
+  const auto x = rounded(torch::randn({images, inputs, height, width}));
+  const auto w = torch::randn({outputs, inputs, 3, 3});
+  const auto b = torch::randn({outputs});
+  const auto seen = rounded(torch::randn({images, outputs, height, width}));
+  const auto expected = in_double(x, w, b, seen.to(torch::kFloat64));
+  const auto error = [](const torch::Tensor& ours, const torch::Tensor& exact) {
+    return ((ours.to(torch::kFloat64) - exact).norm() / exact.norm()).item<double>();
+  };
+  for (const auto format : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+    for (const int threads : {1, 2, 3}) {
+      const auto before = at::get_num_threads();
+      at::set_num_threads(threads);
+      const auto ours =
+          winograd(x.contiguous(format), w.contiguous(format), b, seen.contiguous(format));
+      at::set_num_threads(before);
+      EXPECT_EQ(ours.output.scalar_type(), torch::kBFloat16);
+      EXPECT_EQ(ours.weight_gradient.scalar_type(), torch::kFloat32);
+      constexpr double kTolerance = 7e-3;
+      EXPECT_LT(error(ours.output, expected.output), kTolerance);
+      EXPECT_LT(error(ours.input_gradient, expected.input_gradient), kTolerance);
+      EXPECT_LT(error(ours.weight_gradient, expected.weight_gradient), kTolerance);
+      EXPECT_LT(error(ours.bias_gradient, expected.bias_gradient), 1e-5);
+    }
+  }
+}
+
 TEST(Convolution3x3, IsExactOnSmallWholeNumbers) {
-  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   // A weight that hands on the pixel to the right: whatever the tiles are, maps must be shifted.
   const auto x = torch::arange(2 * 16 * 9 * 6, torch::kFloat32).reshape({2, 16, 9, 6}).remainder(7);
   auto w = torch::zeros({16, 16, 3, 3});
@@ -107,22 +140,40 @@ TEST(Convolution3x3, IsExactOnSmallWholeNumbers) {
   EXPECT_LT((output - shifted).abs().max().item<double>(), 1e-5);
 }
 
+// Transforms of such numbers are bfloat16 as they are.
+TEST(Convolution3x3, IsExactOnSmallWholeNumbersInBfloat16) {
+  if (!has_winograd_2x2()) GTEST_SKIP() << "no products of bfloat16";
+  for (const int64_t width : {2, 5, 6}) {
+    const auto x = torch::arange(2 * 16 * 3 * width, torch::kFloat32)
+                       .reshape({2, 16, 3, width})
+                       .remainder(7)
+                       .to(torch::kBFloat16);
+    auto w = torch::zeros({16, 16, 3, 3});
+    for (int64_t channel = 0; channel < 16; ++channel) w[channel][channel][1][2] = 1;
+    const auto shifted = torch::constant_pad_nd(x.slice(3, 1), {0, 1});
+    EXPECT_TRUE(convolution_3x3(x, w).equal(shifted)) << width;
+  }
+}
+
 TEST(Convolution3x3, IsTheSameEveryTime) {
-  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   torch::manual_seed(1);
-  const auto x = torch::randn({8, 16, 16, 16});
-  const auto w = torch::randn({16, 16, 3, 3});
-  const auto b = torch::randn({16});
-  const auto seen = torch::randn({8, 16, 16, 16});
-  const auto first = winograd(x, w, b, seen);
-  const auto again = winograd(x, w, b, seen);
-  EXPECT_TRUE(first.output.equal(again.output));
-  EXPECT_TRUE(first.input_gradient.equal(again.input_gradient));
-  EXPECT_TRUE(first.weight_gradient.equal(again.weight_gradient));
+  for (const auto type : {torch::kFloat32, torch::kBFloat16}) {
+    if (type == torch::kBFloat16 && !has_winograd_2x2()) continue;
+    const auto x = torch::randn({8, 16, 16, 16}).to(type);
+    const auto w = torch::randn({16, 16, 3, 3});
+    const auto b = torch::randn({16});
+    const auto seen = torch::randn({8, 16, 16, 16});
+    const auto first = winograd(x, w, b, seen);
+    const auto again = winograd(x, w, b, seen);
+    EXPECT_TRUE(first.output.equal(again.output));
+    EXPECT_TRUE(first.input_gradient.equal(again.input_gradient));
+    EXPECT_TRUE(first.weight_gradient.equal(again.weight_gradient));
+  }
 }
 
 TEST(Convolution3x3, ComputesOnlyTheGradientsThatAreWanted) {
-  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   const auto x = torch::randn({2, 16, 8, 8});
   const auto w = torch::randn({16, 16, 3, 3}).set_requires_grad(true);
   convolution_3x3(x, w).sum().backward();
@@ -132,10 +183,13 @@ TEST(Convolution3x3, ComputesOnlyTheGradientsThatAreWanted) {
 }
 
 TEST(Convolution3x3, HandsOnWhatIsNotFinite) {
-  if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+  if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   auto x = torch::zeros({1, 16, 8, 8});
   x[0][3][2][2] = NAN;
-  EXPECT_TRUE(convolution_3x3(x, torch::ones({16, 16, 3, 3})).isnan().any().item<bool>());
+  const auto w = torch::ones({16, 16, 3, 3});
+  EXPECT_TRUE(convolution_3x3(x, w).isnan().any().item<bool>());
+  if (!has_winograd_2x2()) return;
+  EXPECT_TRUE(convolution_3x3(x.to(torch::kBFloat16), w).isnan().any().item<bool>());
 }
 
 TEST(Convolution3x3, SaysWhatItCannotDo) {
@@ -144,17 +198,22 @@ TEST(Convolution3x3, SaysWhatItCannotDo) {
   };
   const auto x = torch::zeros({1, 16, 8, 8});
   const auto w = torch::zeros({16, 16, 3, 3});
-  EXPECT_EQ(suits(x, w), has_winograd());
+  EXPECT_EQ(suits(x, w), has_winograd_4x4());
+  EXPECT_EQ(suits(torch::zeros({1, 16, 2, 2}, torch::kBFloat16), w), has_winograd_2x2());
+  EXPECT_FALSE(suits(torch::zeros({1, 16, 1, 2}, torch::kBFloat16), w));
+  EXPECT_FALSE(suits(x.to(torch::kBFloat16), w.to(torch::kBFloat16)));
   EXPECT_FALSE(suits(x.to(torch::kFloat64), w.to(torch::kFloat64)));
   EXPECT_FALSE(suits(torch::zeros({1, 3, 8, 8}), torch::zeros({16, 3, 3, 3})));
   EXPECT_FALSE(suits(x, torch::zeros({16, 16, 1, 1})));
   EXPECT_FALSE(suits(torch::zeros({1, 16, 2, 2}), w));
   EXPECT_FALSE(suits(torch::zeros({0, 16, 8, 8}), w));
-  EXPECT_EQ(error_of([&] {
-              convolution_3x3(x, torch::zeros({16, 16, 1, 1}));
-            }),
-            "convolution_3x3: needs 16 channels or multiples of it, 3x3 weights and maps of at "
-            "least 4x4 in float32, got input [1, 16, 8, 8] and weight [16, 16, 1, 1]");
+  EXPECT_EQ(
+      error_of([&] {
+        convolution_3x3(x, torch::zeros({16, 16, 1, 1}));
+      }),
+      "convolution_3x3: needs 16 channels or multiples of it, 3x3 weights in float32 and maps "
+      "of at least 4x4 in float32 or 2x2 in bfloat16, got input [1, 16, 8, 8] and weight "
+      "[16, 16, 1, 1]");
 }
 
 }  // namespace

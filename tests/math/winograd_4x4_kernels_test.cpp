@@ -1,4 +1,4 @@
-#include "kelvin/math/winograd_kernels.h"
+#include "kelvin/math/winograd_4x4_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -38,21 +38,21 @@ WinogradWeights<const float> channels_last(const Floats& weights, int64_t inputs
 
 Floats convolved(const WinogradShape& shape, const Floats& maps,
                  const WinogradWeights<const float>& weights) {
-  Floats transformed(static_cast<size_t>(kWinogradPoints * shape.inputs * shape.outputs));
-  winograd_weights(weights, shape, 0, shape.outputs, transformed.data());
+  Floats transformed(static_cast<size_t>(kWinograd4x4Points * shape.inputs * shape.outputs));
+  winograd_4x4_weights(weights, shape, 0, shape.outputs, transformed.data());
   Floats results(static_cast<size_t>(shape.images * shape.height * shape.width * shape.outputs));
-  winograd_forward(shape, maps.data(), transformed.data(), nullptr, results.data(), 0,
-                   winograd_tiles(shape));
+  winograd_4x4_forward(shape, maps.data(), transformed.data(), nullptr, results.data(), 0,
+                       winograd_4x4_tiles(shape));
   return results;
 }
 
 const WinogradShape kShape = {.images = 2, .height = 6, .width = 9, .inputs = 16, .outputs = 32};
 constexpr int64_t kPixels = 2 * 6 * 9;
 
-class WinogradKernels : public testing::Test {
+class Winograd4x4Kernels : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_winograd()) GTEST_SKIP() << "no AVX2";
+    if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   }
   const Floats maps_ = drawn(kPixels * kShape.inputs, 1);
   const Floats gradients_ = drawn(kPixels * kShape.outputs, 2);
@@ -60,62 +60,63 @@ class WinogradKernels : public testing::Test {
   const double scale_ = product(gradients_, convolved(kShape, maps_, channels_last(weights_, 16)));
 };
 
-TEST_F(WinogradKernels, CountTilesThatCoverTheMaps) {
-  EXPECT_EQ(winograd_tiles(kShape), 2 * 2 * 3);
-  EXPECT_EQ(winograd_tiles({.images = 3, .height = 4, .width = 8, .inputs = 16, .outputs = 16}), 6);
+TEST_F(Winograd4x4Kernels, CountTilesThatCoverTheMaps) {
+  EXPECT_EQ(winograd_4x4_tiles(kShape), 2 * 2 * 3);
+  EXPECT_EQ(winograd_4x4_tiles({.images = 3, .height = 4, .width = 8, .inputs = 16, .outputs = 16}),
+            6);
 }
 
 // <g, conv(x, w)> is linear in each of x and w, so both gradients are known from it.
-TEST_F(WinogradKernels, GoBackwardByTheTransposeOfForward) {
+TEST_F(Winograd4x4Kernels, GoBackwardByTheTransposeOfForward) {
   const WinogradShape back = {.images = 2, .height = 6, .width = 9, .inputs = 32, .outputs = 16};
   const auto of_maps = convolved(back, gradients_, mirrored(channels_last(weights_, 16)));
   EXPECT_NEAR(product(of_maps, maps_), scale_, 1e-4 * std::abs(scale_));
 
-  Floats transformed(static_cast<size_t>(kWinogradPoints * 16 * 32));
-  winograd_weight_gradient(
+  Floats transformed(static_cast<size_t>(kWinograd4x4Points * 16 * 32));
+  winograd_4x4_weight_gradient(
       kShape, maps_.data(), gradients_.data(),
-      {.begin = 0, .end = winograd_tiles(kShape), .first_output = 0, .last_output = 32},
+      {.begin = 0, .end = winograd_4x4_tiles(kShape), .first_output = 0, .last_output = 32},
       transformed.data());
   Floats of_weights(weights_.size());
-  winograd_untransformed(transformed.data(), 1, kShape, 0, 32,
-                         {.data = of_weights.data(),
-                          .output_step = 9 * 16,
-                          .row_step = 3 * 16,
-                          .column_step = 16,
-                          .input_step = 1});
+  winograd_4x4_untransformed(transformed.data(), 1, kShape, 0, 32,
+                             {.data = of_weights.data(),
+                              .output_step = 9 * 16,
+                              .row_step = 3 * 16,
+                              .column_step = 16,
+                              .input_step = 1});
   EXPECT_NEAR(product(of_weights, weights_), scale_, 1e-4 * std::abs(scale_));
 }
 
-TEST_F(WinogradKernels, GiveEachTileTheSameBitsAloneAndAmongOthers) {
+TEST_F(Winograd4x4Kernels, GiveEachTileTheSameBitsAloneAndAmongOthers) {
   const auto whole = convolved(kShape, maps_, channels_last(weights_, 16));
-  Floats transformed(static_cast<size_t>(kWinogradPoints * 16 * 32));
-  winograd_weights(channels_last(weights_, 16), kShape, 0, 16, transformed.data());
-  winograd_weights(channels_last(weights_, 16), kShape, 16, 32, transformed.data());
+  Floats transformed(static_cast<size_t>(kWinograd4x4Points * 16 * 32));
+  winograd_4x4_weights(channels_last(weights_, 16), kShape, 0, 16, transformed.data());
+  winograd_4x4_weights(channels_last(weights_, 16), kShape, 16, 32, transformed.data());
   Floats parts(whole.size());
-  for (int64_t tile = 0; tile < winograd_tiles(kShape); ++tile) {
-    winograd_forward(kShape, maps_.data(), transformed.data(), nullptr, parts.data(), tile,
-                     tile + 1);
+  for (int64_t tile = 0; tile < winograd_4x4_tiles(kShape); ++tile) {
+    winograd_4x4_forward(kShape, maps_.data(), transformed.data(), nullptr, parts.data(), tile,
+                         tile + 1);
   }
   EXPECT_EQ(parts, whole);
 }
 
-TEST_F(WinogradKernels, AddUpSharesOfTilesAndOutputs) {
-  const auto tiles = winograd_tiles(kShape);
-  constexpr int64_t kFloats = kWinogradPoints * 16 * 32;
+TEST_F(Winograd4x4Kernels, AddUpSharesOfTilesAndOutputs) {
+  const auto tiles = winograd_4x4_tiles(kShape);
+  constexpr int64_t kFloats = kWinograd4x4Points * 16 * 32;
   const auto gradient = [&](const std::vector<WinogradShare>& shares, int64_t parts) {
     Floats transformed(static_cast<size_t>(parts * kFloats));
     for (const auto& share : shares) {
       const auto part = share.begin > 0 ? 1 : 0;
-      winograd_weight_gradient(kShape, maps_.data(), gradients_.data(), share,
-                               transformed.data() + part * kFloats);
+      winograd_4x4_weight_gradient(kShape, maps_.data(), gradients_.data(), share,
+                                   transformed.data() + part * kFloats);
     }
     Floats result(weights_.size());
-    winograd_untransformed(transformed.data(), parts, kShape, 0, 32,
-                           {.data = result.data(),
-                            .output_step = 9 * 16,
-                            .row_step = 3 * 16,
-                            .column_step = 16,
-                            .input_step = 1});
+    winograd_4x4_untransformed(transformed.data(), parts, kShape, 0, 32,
+                               {.data = result.data(),
+                                .output_step = 9 * 16,
+                                .row_step = 3 * 16,
+                                .column_step = 16,
+                                .input_step = 1});
     return result;
   };
   const auto whole = gradient({{0, tiles, 0, 32}}, 1);

@@ -1,4 +1,4 @@
-#include "kelvin/math/winograd_kernels.h"
+#include "kelvin/math/winograd_4x4_kernels.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 namespace kelvin {
 namespace {
 
-constexpr int64_t kPoints = kWinogradPoints;
+constexpr int64_t kPoints = kWinograd4x4Points;
 constexpr int64_t kLanes = kWinogradLanes;
 constexpr int64_t kStep = 4;  // outputs of a tile along one side
 constexpr int64_t kSide = 6;  // inputs of a tile along one side
@@ -363,7 +363,7 @@ KELVIN_AVX2 void untransform_weights(const float* from, int64_t parts, int64_t p
 
 }  // namespace
 
-bool has_winograd() {
+bool has_winograd_4x4() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx2") > 0 && __builtin_cpu_supports("fma") > 0;
 #else
@@ -371,16 +371,8 @@ bool has_winograd() {
 #endif
 }
 
-WinogradWeights<const float> mirrored(const WinogradWeights<const float>& weights) {
-  return {.data = weights.data + 2 * weights.row_step + 2 * weights.column_step,
-          .output_step = weights.input_step,
-          .row_step = -weights.row_step,
-          .column_step = -weights.column_step,
-          .input_step = weights.output_step};
-}
-
-void winograd_weights(const WinogradWeights<const float>& weights, const WinogradShape& shape,
-                      int64_t begin, int64_t end, float* transformed) {
+void winograd_4x4_weights(const WinogradWeights<const float>& weights, const WinogradShape& shape,
+                          int64_t begin, int64_t end, float* transformed) {
   const auto step = shape.inputs * shape.outputs;
   for (auto output = begin; output < end; output += kLanes) {
     for (int64_t input = 0; input < shape.inputs; ++input) {
@@ -390,12 +382,12 @@ void winograd_weights(const WinogradWeights<const float>& weights, const Winogra
   }
 }
 
-int64_t winograd_tiles(const WinogradShape& shape) {
+int64_t winograd_4x4_tiles(const WinogradShape& shape) {
   return shape.images * ((shape.height + kStep - 1) / kStep) * ((shape.width + kStep - 1) / kStep);
 }
 
-void winograd_forward(const WinogradShape& shape, const float* maps, const float* transformed,
-                      const float* bias, float* results, int64_t begin, int64_t end) {
+void winograd_4x4_forward(const WinogradShape& shape, const float* maps, const float* transformed,
+                          const float* bias, float* results, int64_t begin, int64_t end) {
   const auto most = tiles_at_a_time(shape);
   auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
   auto* outputs = scratch(1, kPoints * step_of(most, shape.outputs)).data();
@@ -426,8 +418,9 @@ void winograd_forward(const WinogradShape& shape, const float* maps, const float
   }
 }
 
-void winograd_weight_gradient(const WinogradShape& shape, const float* maps, const float* gradients,
-                              const WinogradShare& share, float* transformed) {
+void winograd_4x4_weight_gradient(const WinogradShape& shape, const float* maps,
+                                  const float* gradients, const WinogradShare& share,
+                                  float* transformed) {
   const auto most = tiles_at_a_time(shape);
   const auto [begin, end, first_output, last_output] = share;
   auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
@@ -463,8 +456,9 @@ void winograd_weight_gradient(const WinogradShape& shape, const float* maps, con
   }
 }
 
-void winograd_untransformed(const float* transformed, int64_t parts, const WinogradShape& shape,
-                            int64_t begin, int64_t end, const WinogradWeights<float>& gradient) {
+void winograd_4x4_untransformed(const float* transformed, int64_t parts, const WinogradShape& shape,
+                                int64_t begin, int64_t end,
+                                const WinogradWeights<float>& gradient) {
   const auto step = shape.inputs * shape.outputs;
   for (auto output = begin; output < end; output += kLanes) {
     for (int64_t input = 0; input < shape.inputs; ++input) {
