@@ -11,7 +11,8 @@
 namespace kelvin {
 namespace {
 
-constexpr double kMomentum = 0.9;
+// Enough for steps that overshoot; more delays all of them, and two passes have few.
+constexpr double kMomentum = 0.5;
 // Times one over the largest curvature, which for the softmax is half of that of a quadratic loss;
 // that bound is far too careful where the classifier is sure of itself.
 constexpr double kBoldness = 2;
@@ -61,8 +62,10 @@ void PreconditionedRegression::begin() {
   mean_ = rows.mean(0);
   variance_ = safe_variance(rows, mean_);
   check(torch::isfinite(variance_).all().item<bool>(), "features must be finite");
-  inverse_variance_ = variance_.reciprocal();
-  fit_directions((rows - mean_) * inverse_variance_.sqrt());
+  const auto deviation = variance_.sqrt();
+  inverse_scale_ = (deviation * deviation.mean()).reciprocal();
+  steepest_penalty_ = (variance_ * inverse_scale_).max().item<double>();
+  fit_directions((rows - mean_) * inverse_scale_.sqrt());
 
   const auto candidates = static_cast<int64_t>(options_.l2.size());
   weight_ = torch::zeros({candidates * options_.classes, dims});
@@ -76,9 +79,9 @@ void PreconditionedRegression::begin() {
   for (const auto& batch : waiting) step(batch);
 }
 
-void PreconditionedRegression::fit_directions(const torch::Tensor& standardised) {
-  const auto samples = standardised.size(0);
-  const auto gram = standardised.matmul(standardised.t()).to(torch::kFloat64) / samples;
+void PreconditionedRegression::fit_directions(const torch::Tensor& scaled) {
+  const auto samples = scaled.size(0);
+  const auto gram = scaled.matmul(scaled.t()).to(torch::kFloat64) / samples;
   auto [values, vectors] = torch::linalg_eigh(gram);
   values = values.flip(0).clamp_min(0);
   vectors = vectors.flip(1);
@@ -90,12 +93,12 @@ void PreconditionedRegression::fit_directions(const torch::Tensor& standardised)
   const auto kept = values.narrow(0, 0, count);
   const auto norms = (kept * samples).sqrt();
   const auto directions =
-      (vectors.narrow(1, 0, count) / norms).t().to(torch::kFloat32).matmul(standardised);
+      (vectors.narrow(1, 0, count) / norms).t().to(torch::kFloat32).matmul(scaled);
   top_variance_ = values[count].item<double>();
   shares_ = (1 - top_variance_ / kept).to(torch::kFloat32);
-  const auto taken = standardised.matmul(directions.t()).square().matmul(shares_);
-  largest_norm_ = (standardised.square().sum(1) - taken).max().item<double>();
-  directions_ = directions * inverse_variance_.sqrt();
+  const auto taken = scaled.matmul(directions.t()).square().matmul(shares_);
+  largest_norm_ = (scaled.square().sum(1) - taken).max().item<double>();
+  directions_ = directions * inverse_scale_.sqrt();
 }
 
 void PreconditionedRegression::step(const Minibatch& batch) {
@@ -137,16 +140,17 @@ void PreconditionedRegression::descend(const torch::Tensor& residuals,
                                        const torch::Tensor& features) {
   const auto samples = static_cast<double>(features.size(0));
   const auto sums = residuals.sum(0);
-  // In standardised features this is the gradient times the deviations.
+  // Of the features as they are; the penalty is that of standardised ones.
   auto gradient = residuals.t().matmul(features);
   gradient.addr_(sums, mean_, 1, -1).addcmul_(weight_ * penalty_, variance_);
   // One step of the moving average of directions, without a matrix for the direction itself.
   velocity_.addmm_(gradient.matmul(directions_.t()) * shares_, directions_, kMomentum,
                    kMomentum - 1);
-  velocity_.addcmul_(gradient, inverse_variance_, 1 - kMomentum);
+  velocity_.addcmul_(gradient, inverse_scale_, 1 - kMomentum);
   const double curvature = 0.5 * (largest_norm_ + (samples - 1) * top_variance_) / samples;
   if (curvature > 0) {  // otherwise nothing can be learnt
-    weight_.addcmul_(velocity_, (penalty_ + curvature).reciprocal(), -kBoldness * decay());
+    weight_.addcmul_(velocity_, (penalty_ * steepest_penalty_ + curvature).reciprocal(),
+                     -kBoldness * decay());
   }
   bias_velocity_.mul_(kMomentum).add_(sums, 1 - kMomentum);
   bias_.sub_(bias_velocity_, kBiasRate * decay());

@@ -45,7 +45,10 @@ struct PreconditionedOptions {
 // Multinomial logistic regression by stochastic gradients, preconditioned as EigenPro does (Ma and
 // Belkin, arXiv 1703.10622): along the directions in which features vary most, steps are as much
 // shorter as the variance is larger than along the next one, so that they can be longer along all
-// others.  The rate is constant in the first pass and falls as a cosine to 0 in the others.
+// others.  Steps are taken in features over the root of their deviation, as in effect by Adam:
+// over all of it, features that hardly ever vary count as much as any other and fit noise; as they
+// are, features that vary much leave little to others.  The rate is constant in the first pass and
+// falls as a cosine to 0 in the others.
 class PreconditionedRegression : public StreamedRegression {
  public:
   explicit PreconditionedRegression(const PreconditionedOptions& options);
@@ -60,7 +63,7 @@ class PreconditionedRegression : public StreamedRegression {
 
  private:
   void begin();
-  void fit_directions(const torch::Tensor& standardised);
+  void fit_directions(const torch::Tensor& scaled);
   void step(const Minibatch& batch);
   torch::Tensor residuals_of(const torch::Tensor& scores, const Minibatch& batch);
   void descend(const torch::Tensor& residuals, const torch::Tensor& features);
@@ -72,13 +75,14 @@ class PreconditionedRegression : public StreamedRegression {
   int64_t waiting_samples_ = 0;
   bool has_begun_ = false;
 
-  torch::Tensor mean_;              // [dims]
-  torch::Tensor variance_;          // [dims]
-  torch::Tensor inverse_variance_;  // [dims]
-  torch::Tensor directions_;        // [directions, dims], over the deviations
-  torch::Tensor shares_;            // [directions], of the step that is taken away along each
-  double top_variance_ = 0;         // along the first direction that is not shortened
-  double largest_norm_ = 0;         // squared, of a sample, after shortening
+  torch::Tensor mean_;           // [dims]
+  torch::Tensor variance_;       // [dims]
+  torch::Tensor inverse_scale_;  // [dims], squared: of the features in which steps are taken
+  torch::Tensor directions_;     // [directions, dims], times the root of that
+  torch::Tensor shares_;         // [directions], of the step that is taken away along each
+  double top_variance_ = 0;      // along the first direction that is not shortened
+  double largest_norm_ = 0;      // squared, of a sample, after shortening
+  double steepest_penalty_ = 0;  // largest curvature in these features of a penalty of 1
 
   torch::Tensor weight_;    // [candidates * classes, dims], of the features as they are
   torch::Tensor bias_;      // [candidates * classes], of the centred features

@@ -44,8 +44,10 @@ Definition definition_of(const ProbeOptions& options) {
   return {{"protocol", "reproduce"},
           {"probe",
            "multinomial logistic regression, stochastic gradients preconditioned along the "
-           "directions of largest variance, momentum 0.9, rate falling as a cosine"},
-          {"features", "flattened, standardised by the first samples"},
+           "directions of largest variance, momentum 0.5, rate falling as a cosine"},
+          {"features",
+           "flattened; penalty on those standardised by the first samples, steps in those over the "
+           "root of the deviation"},
           {"l2_candidates", options.l2}};
 }
 
