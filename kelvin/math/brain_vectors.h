@@ -1,7 +1,7 @@
 #pragma once
 
-// Vectors of sixteen numbers for kernels of bfloat16.  Functions that use them are compiled for
-// processors that multiply bfloat16; has_brain_products() tells whether this is one.
+// Vectors of sixteen numbers for kernels of float32 and bfloat16.  Functions that use them are
+// compiled for processors that multiply bfloat16; has_brain_products() tells whether this is one.
 
 #if defined(__x86_64__)
 
@@ -49,63 +49,20 @@ KELVIN_BRAIN_INLINE void store_pairs(BrainFloat* to, __m512 first, __m512 second
   _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_load_si512(kTurns), both));
 }
 
-// The sum over terms of left[row, term] * right[term, vector], where a term is two products of
-// neighbours: pairs of bfloat16 are what these processors multiply.  Steps are of pairs, those of
-// results of floats.
-struct BrainProduct {
-  const uint32_t* left = nullptr;
-  int64_t row_step = 0;
-  int64_t term_step = 0;
-  const uint32_t* right = nullptr;
-  int64_t vector_step = 0;  // from one term to the next there are sixteen
-  int64_t terms = 0;
-  float* results = nullptr;
-  int64_t result_step = 0;
-};
-
-// Results in registers.
-template <int kRows, int kVectors>
-KELVIN_BRAIN_INLINE void add_products(const BrainProduct& p, __m512 (&sums)[kRows][kVectors]) {
-  const auto* left = p.left;
-  const auto* right = p.right;
-  for (int64_t term = 0; term < p.terms; ++term, left += p.term_step, right += kBrainLanes) {
-    __m512bh factors[kVectors];
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) {
-      factors[i] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(right + i * p.vector_step));
-    }
-#pragma GCC unroll 16
-    for (int row = 0; row < kRows; ++row) {
-      const auto pair = reinterpret_cast<__m512bh>(
-          _mm512_set1_epi32(static_cast<int32_t>(left[row * p.row_step])));
-#pragma GCC unroll 4
-      for (int i = 0; i < kVectors; ++i) {
-        sums[row][i] = _mm512_dpbf16_ps(sums[row][i], factors[i], pair);
-      }
-    }
+// e^x: a power of two, and a series for what is left of the exponent.
+KELVIN_BRAIN_INLINE __m512 exponential(__m512 x) {
+  constexpr float kLog2E = 1.44269504F;
+  constexpr float kLn2High = 0.693145752F;  // with zeros at its end, so that products are exact
+  constexpr float kLn2Low = 1.42860677e-6F;
+  const auto power = _mm512_roundscale_ps(x * _mm512_set1_ps(kLog2E),
+                                          _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const auto near = _mm512_fnmadd_ps(power, _mm512_set1_ps(kLn2High), x);
+  const auto rest = _mm512_fnmadd_ps(power, _mm512_set1_ps(kLn2Low), near);
+  auto sum = _mm512_set1_ps(1.0F / 720);
+  for (const float factor : {1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F}) {
+    sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(factor));
   }
-}
-
-// Results in memory, added to what is there or instead of it.
-template <int kRows, int kVectors, bool kAdds>
-KELVIN_BRAIN_INLINE void brain_product(const BrainProduct& p) {
-  __m512 sums[kRows][kVectors];
-#pragma GCC unroll 16
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) {
-      const auto* from = p.results + row * p.result_step + i * kBrainLanes;
-      sums[row][i] = kAdds ? _mm512_loadu_ps(from) : _mm512_setzero_ps();
-    }
-  }
-  add_products<kRows, kVectors>(p, sums);
-#pragma GCC unroll 16
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) {
-      _mm512_storeu_ps(p.results + row * p.result_step + i * kBrainLanes, sums[row][i]);
-    }
-  }
+  return _mm512_scalef_ps(sum, power);
 }
 
 }  // namespace kelvin

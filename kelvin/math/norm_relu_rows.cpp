@@ -1,7 +1,6 @@
 #include "kelvin/math/norm_relu_rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -18,20 +17,6 @@ namespace {
 
 constexpr int64_t kRowsOfASum = 64;  // of float32; errors stay below those of the maps themselves
 constexpr int64_t kRowsAtOnce = 4;
-
-KELVIN_INLINE float number(float value) { return value; }
-KELVIN_INLINE float number(BrainFloat value) {
-  return std::bit_cast<float>(uint32_t{value.bits} << 16);
-}
-
-KELVIN_INLINE void put(float value, float& to) { to = value; }
-// The nearest one, ties to even; NaN stays NaN.
-KELVIN_INLINE void put(float value, BrainFloat& to) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t nearest = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-  constexpr uint32_t kNan = 0x7fc0;
-  to.bits = static_cast<uint16_t>(value == value ? nearest : kNan);
-}
 
 // What becomes of a pixel before relu.  The same in both directions to the last bit, or forward and
 // backward would disagree on which are positive.

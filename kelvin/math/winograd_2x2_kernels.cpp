@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <numeric>
 #include <vector>
 
-#include "kelvin/math/brain_vectors.h"
+#include "kelvin/math/brain_products.h"
 
 namespace kelvin {
 
@@ -252,10 +251,6 @@ KELVIN_BRAIN void transform_outputs(const WinogradShape& shape, const ProductMat
   }
 }
 
-const uint32_t* pairs(const BrainFloat* numbers) {
-  return reinterpret_cast<const uint32_t*>(numbers);
-}
-
 // From one point to the next: a little more than its numbers, or all points of a tile would share
 // few places in the cache.
 constexpr int64_t kGap = 2 * kLanes;
@@ -287,19 +282,19 @@ KELVIN_BRAIN void multiply_tiles(const WinogradShape& shape, const TileMatrix& i
       const bool is_double = output + 2 * kLanes <= last;
       for (int64_t tile = 0; tile < tiles; tile += kTileBlock) {
         const BrainProduct product{
-            .left = pairs(inputs.data + point * inputs.point_step + tile * shape.inputs),
+            .left = pairs_of(inputs.data + point * inputs.point_step + tile * shape.inputs),
             .row_step = terms,
             .term_step = 1,
-            .right = pairs(weights + (point * shape.outputs + output) * shape.inputs),
+            .right = pairs_of(weights + (point * shape.outputs + output) * shape.inputs),
             .vector_step = terms * kLanes,
             .terms = terms,
             .results = products.data + point * products.point_step + tile * products.tile_step +
                        (output - first),
             .result_step = products.tile_step};
         if (is_double) {
-          brain_product<kTileBlock, 2, false>(product);
+          brain_product<kTileBlock, 2, BrainResults::replaced>(product);
         } else {
-          brain_product<kTileBlock, 1, false>(product);
+          brain_product<kTileBlock, 1, BrainResults::replaced>(product);
         }
       }
       output += is_double ? 2 * kLanes : kLanes;
@@ -310,9 +305,9 @@ KELVIN_BRAIN void multiply_tiles(const WinogradShape& shape, const TileMatrix& i
 template <int kRows, int kVectors>
 KELVIN_BRAIN void multiply_share(const BrainProduct& product, bool adds) {
   if (adds) {
-    brain_product<kRows, kVectors, true>(product);
+    brain_product<kRows, kVectors, BrainResults::added>(product);
   } else {
-    brain_product<kRows, kVectors, false>(product);
+    brain_product<kRows, kVectors, BrainResults::replaced>(product);
   }
 }
 
@@ -520,12 +515,12 @@ void winograd_2x2_weight_gradient(const WinogradShape& shape, const WinogradShar
       const bool is_double = output + 2 * kLanes <= shape.outputs;
       for (int64_t input = 0; input < shape.inputs; input += is_double ? kHalf : kLanes) {
         const BrainProduct product{
-            .left = pairs(inputs.data + point * inputs.point_step +
+            .left = pairs_of(inputs.data + point * inputs.point_step +
                           input / kLanes * inputs.group_step) +
                     input % kLanes,
             .row_step = 1,
             .term_step = kLanes,
-            .right = pairs(outputs.data + point * outputs.point_step +
+            .right = pairs_of(outputs.data + point * outputs.point_step +
                            output / kLanes * outputs.group_step),
             .vector_step = outputs.group_step / 2,
             .terms = rows * paired_across(shape) / 2,

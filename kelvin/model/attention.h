@@ -11,12 +11,13 @@
 namespace kelvin {
 
 struct AttentionOptions {
-  int64_t width = 0;       // of a token
-  int64_t heads = 1;       // divide the width
-  bool bias = true;        // of the linear maps
-  double dropout = 0;      // after the projection
-  double temperature = 1;  // divides the logits, besides the root of a head's width
-  SimplexMap map = {};     // makes shares of the logits
+  int64_t width = 0;        // of a token
+  int64_t heads = 1;        // divide the width
+  bool bias = true;         // of the linear maps
+  double dropout = 0;       // after the projection
+  double temperature = 1;   // divides the logits, besides the root of a head's width
+  SimplexMap map = {};      // makes shares of the logits
+  bool is_softmax = false;  // whether that is what the map is, so that it may be computed otherwise
 };
 
 // The settings attention, which names a map to the simplex, and attention_temperature; the map's

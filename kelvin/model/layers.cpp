@@ -7,7 +7,10 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/batch_norm_relu.h"
+#include "kelvin/math/bfloat16_attention.h"
+#include "kelvin/math/bfloat16_linear.h"
 #include "kelvin/math/convolution_3x3.h"
+#include "kelvin/math/gelu.h"
 #include "kelvin/math/parallel_linear.h"
 #include "kelvin/math/plain_path.h"
 #include "kelvin/model/precision.h"
@@ -20,8 +23,9 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
   return c10::get<torch::ExpandingArray<2>>(layer->options.padding());
 }
 
-// Products of matrices of our own are of float32; in bfloat16 LibTorch's are faster.
+// Whether products of our own are to be of float32 or of bfloat16.
 bool takes_fast_products() { return !is_plain() && !at::autocast::is_cpu_enabled(); }
+bool takes_brain_products() { return !is_plain() && at::autocast::is_cpu_enabled(); }
 
 // Winograd's algorithm costs a digit or two: enough to train with, not for what is measured.  What
 // is still float32 where products are to be bfloat16 is left to autocast.
@@ -53,6 +57,9 @@ torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
                      const torch::Tensor& bias) {
   if (takes_fast_products() && suits_parallel_linear(input, weight)) {
     return parallel_linear(input, weight, bias);
+  }
+  if (takes_brain_products() && suits_bfloat16_linear(input, weight)) {
+    return bfloat16_linear(input, weight, bias);
   }
   return torch::linear(input, weight, bias);
 }
@@ -104,6 +111,10 @@ torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right, 
   return in_precision(torch::matmul(in_precision(scaled), in_precision(right)));
 }
 
+bool suits_one_pass_attention(const torch::Tensor& qkv, int64_t heads) {
+  return takes_brain_products() && suits_bfloat16_attention(qkv, heads);
+}
+
 torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,
                           const torch::Tensor& added) {
   const BatchNorm fused{.weight = norm->weight,
@@ -123,6 +134,11 @@ torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& pro
   }
   const auto normed = norm(product);
   return torch::relu(added.defined() ? normed + added : normed);
+}
+
+torch::Tensor gelu_of(const torch::Tensor& product) {
+  return !is_plain() && suits_one_pass_gelu(product) ? one_pass_gelu(product)
+                                                     : torch::gelu(product);
 }
 
 torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tensor& product) {

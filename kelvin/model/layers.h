@@ -32,9 +32,16 @@ torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& in
 torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right, double factor,
                          ProductOrder order);
 
+// Whether softmax attention of these queries, keys and values is to be computed by
+// bfloat16_attention.
+bool suits_one_pass_attention(const torch::Tensor& qkv, int64_t heads);
+
 // relu(norm(product) + added), in few passes where that is possible; `added` may be undefined.
 torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,
                           const torch::Tensor& added = {});
+
+// torch::gelu(product), in one pass where that is possible.
+torch::Tensor gelu_of(const torch::Tensor& product);
 
 // norm(product), of which the normalisation remembers nothing.
 torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tensor& product);

@@ -65,7 +65,7 @@ class TransformerBlock : public torch::nn::Module {
   torch::Tensor add_mlp(const torch::Tensor& tokens, const std::string& name, Taps* taps) {
     const auto input = norm2_(tokens);
     const auto first = product_of(widen_, input);
-    const auto hidden = torch::gelu(first);
+    const auto hidden = gelu_of(first);
     if (taps) taps->record(tap_of(name + ".fc1", widen_, input, first, hidden));
     const auto kept = dropout_(hidden);
     const auto second = product_of(narrow_, kept);

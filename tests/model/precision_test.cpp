@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/math/plain_path.h"
 #include "kelvin/model/layers.h"
 #include "kelvin/model/model.h"
 #include "tests/support/errors.h"
@@ -117,7 +118,8 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
     torch::Tensor gradient;  // all of them, one behind the other
   };
 
-  static Pass pass(Precision precision, bool is_native) {
+  static Pass pass(Precision precision, bool is_native, bool is_plain = false) {
+    const PlainScope path(is_plain);
     const auto network = model();
     torch::manual_seed(3);
     const auto images = torch::randn({4, 3, 32, 32});
@@ -143,7 +145,7 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
 TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32AsLibTorchsAutocast) {
   const auto exact = pass(Precision::fp32, kNative);
   const auto imitated = pass(Precision::bf16, kImitated);
-  const auto native = pass(Precision::bf16, kNative);
+  const auto native = pass(Precision::bf16, kNative, /*is_plain=*/true);
   EXPECT_GT(relative(imitated.logits, exact.logits), 1e-5);  // it did round
   EXPECT_LT(relative(imitated.logits, exact.logits), 0.1);
   // Which way a sum is rounded differs, how far it is off does not: gradients of ReLU networks
@@ -153,6 +155,16 @@ TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32AsLibTorchsAutocast) {
     const double theirs = relative(native.*part, exact.*part);
     EXPECT_LT(ours, 2 * theirs);
     EXPECT_LT(theirs, 5 * ours);
+  }
+}
+
+// Our own kernels round where LibTorch's do, weights not even once they are multiplied.
+TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32WithItsOwnKernels) {
+  const auto exact = pass(Precision::fp32, kNative);
+  const auto plain = pass(Precision::bf16, kNative, /*is_plain=*/true);
+  const auto fast = pass(Precision::bf16, kNative);
+  for (const auto part : {&Pass::logits, &Pass::gradient}) {
+    EXPECT_LT(relative(fast.*part, exact.*part), 2 * relative(plain.*part, exact.*part));
   }
 }
 

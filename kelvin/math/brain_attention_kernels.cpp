@@ -1,0 +1,267 @@
+#include "kelvin/math/brain_attention_kernels.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kelvin/math/brain_products.h"
+
+namespace kelvin {
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr int64_t kLanes = kBrainLanes;
+
+int64_t rounded_up(int64_t size) { return (size + kLanes - 1) / kLanes * kLanes; }
+
+// A matrix of one head, [tokens, width], `step` numbers from one token to the next.
+template <class Number>
+struct HeadRows {
+  Number* data = nullptr;
+  int64_t step = 0;
+};
+
+// Rows of the head as right factors of products whose terms are its width: [tokens / 16, width / 2,
+// 16] pairs; tokens beyond the last are zeros.
+KELVIN_BRAIN void pack_transposed(const HeadRows<const BrainFloat>& rows, int64_t tokens,
+                                  int64_t width, uint32_t* to) {
+  for (int64_t token = 0; token < tokens; token += kLanes) {
+    for (int64_t place = 0; place < width; place += 2 * kLanes) {
+      __m512i block[kLanes];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) {
+        block[i] = token + i < tokens
+                       ? _mm512_loadu_si512(rows.data + (token + i) * rows.step + place)
+                       : _mm512_setzero_si512();
+      }
+      transpose(block);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) {
+        _mm512_storeu_si512(to + token * (width / 2) + (place / 2 + i) * kLanes, block[i]);
+      }
+    }
+  }
+}
+
+// As right factors of products whose terms are its tokens: [width / 16, tokens / 2, 16] pairs, for
+// so many pairs; tokens beyond the last are zeros.
+KELVIN_BRAIN void pack_pairs(const HeadRows<const BrainFloat>& rows, int64_t tokens, int64_t width,
+                             int64_t pairs, uint32_t* to) {
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    const auto token = 2 * pair;
+    for (int64_t place = 0; place < width; place += kLanes) {
+      const auto* from = rows.data + token * rows.step + place;
+      const auto first = token < tokens ? wide(from) : _mm512_setzero_ps();
+      const auto second = token + 1 < tokens ? wide(from + rows.step) : _mm512_setzero_ps();
+      store_pairs(reinterpret_cast<BrainFloat*>(to + place * pairs + pair * kLanes), first, second);
+    }
+  }
+}
+
+// Makes shares of a row of logits; those beyond the last token become zero.
+KELVIN_BRAIN void softmax_row(float* row, int64_t tokens, float factor) {
+  const auto whole = tokens / kLanes * kLanes;
+  const auto mask = static_cast<__mmask16>((1U << (tokens - whole)) - 1);
+  const auto least = _mm512_set1_ps(-__builtin_inff());
+  const auto scale = _mm512_set1_ps(factor);
+  auto most = least;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const auto scaled = _mm512_loadu_ps(row + i) * scale;
+    _mm512_storeu_ps(row + i, scaled);
+    most = _mm512_max_ps(most, scaled);
+  }
+  if (mask != 0) {
+    const auto scaled = _mm512_mask_mul_ps(least, mask, _mm512_loadu_ps(row + whole), scale);
+    _mm512_storeu_ps(row + whole, scaled);
+    most = _mm512_max_ps(most, scaled);
+  }
+  const auto highest = _mm512_set1_ps(_mm512_reduce_max_ps(most));
+  auto sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < tokens; i += kLanes) {
+    const auto active = i < whole ? static_cast<__mmask16>(0xffff) : mask;
+    const auto share = _mm512_maskz_mov_ps(active, exponential(_mm512_loadu_ps(row + i) - highest));
+    _mm512_storeu_ps(row + i, share);
+    sum += share;
+  }
+  const auto inverse = _mm512_set1_ps(1 / _mm512_reduce_add_ps(sum));
+  for (int64_t i = 0; i < tokens; i += kLanes) {
+    _mm512_storeu_ps(row + i, _mm512_loadu_ps(row + i) * inverse);
+  }
+}
+
+// Turns a row of gradients of shares into that of the dot products behind them.
+KELVIN_BRAIN void softmax_row_back(const float* shares, int64_t columns, float factor,
+                                   float* gradients) {
+  auto sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < columns; i += kLanes) {
+    sum = _mm512_fmadd_ps(_mm512_loadu_ps(shares + i), _mm512_loadu_ps(gradients + i), sum);
+  }
+  const auto mean = _mm512_set1_ps(_mm512_reduce_add_ps(sum));
+  const auto scale = _mm512_set1_ps(factor);
+  for (int64_t i = 0; i < columns; i += kLanes) {
+    const auto distance = _mm512_loadu_ps(gradients + i) - mean;
+    _mm512_storeu_ps(gradients + i, scale * _mm512_loadu_ps(shares + i) * distance);
+  }
+}
+
+KELVIN_BRAIN void round_row(const float* row, int64_t columns, BrainFloat* to) {
+  for (int64_t i = 0; i < columns; i += kLanes) store(to + i, wide(row + i));
+}
+
+// Two rows, pairs of them next to each other.
+KELVIN_BRAIN void round_rows(const float* first, const float* second, int64_t columns,
+                             uint32_t* to) {
+  for (int64_t i = 0; i < columns; i += kLanes) {
+    store_pairs(reinterpret_cast<BrainFloat*>(to + i), wide(first + i), wide(second + i));
+  }
+}
+
+// What one head needs while it is computed.
+class HeadWork {
+ public:
+  explicit HeadWork(const BrainAttentionShape& shape)
+      : shape_(shape), columns_(rounded_up(shape.tokens)), pairs_((shape.tokens + 1) / 2) {
+    const auto square = static_cast<size_t>((shape.tokens + 1) * columns_);
+    shares_.resize(square);
+    slopes_.resize(square);
+    rounded_.resize(square);
+    turned_.resize(static_cast<size_t>(pairs_ * columns_));
+    panel_.resize(static_cast<size_t>(columns_ * shape.width));
+  }
+
+  void forward(const BrainFloat* qkv, int64_t head, BrainFloat* mixed) {
+    const auto to = head_of(mixed, 1, 0, head);
+    compute_shares(qkv, head);
+    round_shares();
+    pack_pairs(part(qkv, 2, head), shape_.tokens, shape_.width, columns_ / 2, panel_.data());
+    multiply_rows(by_columns(), 0, shape_.tokens, shape_.width,
+                  BrainSink{.results = to.data, .step = to.step});
+  }
+
+  void backward(const BrainFloat* qkv, const BrainFloat* gradients, int64_t head,
+                BrainFloat* result) {
+    const auto seen = head_of(gradients, 1, 0, head);
+    compute_shares(qkv, head);
+    turn(shares_);
+    multiply_turned(seen, head_of(result, 3, 2, head));
+    pack_transposed(part(qkv, 2, head), shape_.tokens, shape_.width, panel_.data());
+    multiply_rows(by_width(seen), 0, shape_.tokens, columns_,
+                  FloatSink{.results = slopes_.data(), .step = columns_});
+    for (int64_t row = 0; row < shape_.tokens; ++row) {
+      auto* slopes = slopes_.data() + row * columns_;
+      softmax_row_back(shares_.data() + row * columns_, columns_, shape_.factor, slopes);
+      round_row(slopes, columns_, rounded_.data() + row * columns_);
+    }
+    const auto queries = head_of(result, 3, 0, head);
+    pack_pairs(part(qkv, 1, head), shape_.tokens, shape_.width, columns_ / 2, panel_.data());
+    multiply_rows(by_columns(), 0, shape_.tokens, shape_.width,
+                  BrainSink{.results = queries.data, .step = queries.step});
+    turn(slopes_);
+    multiply_turned(part(qkv, 0, head), head_of(result, 3, 1, head));
+  }
+
+ private:
+  // Part `which` of `parts` of [samples, tokens, parts, heads, width].
+  template <class Number>
+  HeadRows<Number> head_of(Number* numbers, int64_t parts, int64_t which, int64_t head) const {
+    const auto step = parts * shape_.heads * shape_.width;
+    const auto sample = head / shape_.heads;
+    return {.data = numbers + sample * shape_.tokens * step +
+                    (which * shape_.heads + head % shape_.heads) * shape_.width,
+            .step = step};
+  }
+  HeadRows<const BrainFloat> part(const BrainFloat* qkv, int64_t which, int64_t head) const {
+    return head_of(qkv, 3, which, head);
+  }
+
+  void compute_shares(const BrainFloat* qkv, int64_t head) {
+    pack_transposed(part(qkv, 1, head), shape_.tokens, shape_.width, panel_.data());
+    multiply_rows(by_width(part(qkv, 0, head)), 0, shape_.tokens, columns_,
+                  FloatSink{.results = shares_.data(), .step = columns_});
+    for (int64_t row = 0; row < shape_.tokens; ++row) {
+      softmax_row(shares_.data() + row * columns_, shape_.tokens, shape_.factor);
+    }
+  }
+
+  void round_shares() {
+    for (int64_t row = 0; row < shape_.tokens; ++row) {
+      round_row(shares_.data() + row * columns_, columns_, rounded_.data() + row * columns_);
+    }
+  }
+
+  // Rows of a head times the transposed panel.
+  BrainProduct by_width(const HeadRows<const BrainFloat>& rows) const {
+    return {.left = pairs_of(rows.data),
+            .row_step = rows.step / 2,
+            .term_step = 1,
+            .right = panel_.data(),
+            .vector_step = shape_.width / 2 * kLanes,
+            .terms = shape_.width / 2};
+  }
+
+  // Rounded rows times a panel of pairs of tokens.
+  BrainProduct by_columns() const {
+    return {.left = pairs_of(rounded_.data()),
+            .row_step = columns_ / 2,
+            .term_step = 1,
+            .right = panel_.data(),
+            .vector_step = columns_ / 2 * kLanes,
+            .terms = columns_ / 2};
+  }
+
+  // Pairs of rows of a matrix, the last of which may be one of zeros.
+  void turn(std::vector<float>& matrix) {
+    std::fill_n(matrix.begin() + shape_.tokens * columns_, columns_, 0.0F);
+    for (int64_t pair = 0; pair < pairs_; ++pair) {
+      const auto* first = matrix.data() + 2 * pair * columns_;
+      round_rows(first, first + columns_, columns_, turned_.data() + pair * columns_);
+    }
+  }
+
+  // The transpose of what was turned times these rows.
+  void multiply_turned(const HeadRows<const BrainFloat>& rows, const HeadRows<BrainFloat>& to) {
+    pack_pairs(rows, shape_.tokens, shape_.width, pairs_, panel_.data());
+    multiply_rows({.left = turned_.data(),
+                   .row_step = 1,
+                   .term_step = columns_,
+                   .right = panel_.data(),
+                   .vector_step = pairs_ * kLanes,
+                   .terms = pairs_},
+                  0, shape_.tokens, shape_.width, BrainSink{.results = to.data, .step = to.step});
+  }
+
+  const BrainAttentionShape shape_;
+  const int64_t columns_;  // tokens and zeros behind them
+  const int64_t pairs_;
+  std::vector<float> shares_;  // [tokens + 1, columns]
+  std::vector<float> slopes_;  // likewise
+  std::vector<BrainFloat> rounded_;
+  std::vector<uint32_t> turned_;  // [pairs, columns]
+  std::vector<uint32_t> panel_;
+};
+
+}  // namespace
+
+bool has_brain_attention() { return has_brain_products(); }
+
+void brain_attention(const BrainAttentionShape& shape, const BrainFloat* qkv, int64_t begin,
+                     int64_t end, BrainFloat* mixed) {
+  HeadWork work(shape);
+  for (auto head = begin; head < end; ++head) work.forward(qkv, head, mixed);
+}
+
+void brain_attention_back(const BrainAttentionShape& shape, const BrainFloat* qkv,
+                          const BrainFloat* gradients, int64_t begin, int64_t end,
+                          BrainFloat* result) {
+  HeadWork work(shape);
+  for (auto head = begin; head < end; ++head) work.backward(qkv, gradients, head, result);
+}
+
+#else
+
+bool has_brain_attention() { return false; }
+
+#endif
+
+}  // namespace kelvin

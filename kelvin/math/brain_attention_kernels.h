@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kelvin/math/brain_float.h"
+
+namespace kelvin {
+
+// Self-attention with products of bfloat16 and everything between them in float32, one head at a
+// time, so that its shares never leave the caches: they are computed again for the gradient.
+
+constexpr int64_t kBrainAttentionUnit = 32;  // a head's width must be a multiple of it
+
+// Whether this processor has products of bfloat16 in the vectors that the kernels are written for.
+bool has_brain_attention();
+
+struct BrainAttentionShape {
+  int64_t samples = 0;
+  int64_t tokens = 0;
+  int64_t heads = 0;
+  int64_t width = 0;  // of a head
+  float factor = 1;   // of the logits
+};
+
+// Heads [begin, end) of all samples, counted over samples and heads: softmax(factor q k^T) v.
+//   qkv [samples, tokens, 3, heads, width], mixed [samples, tokens, heads, width]
+void brain_attention(const BrainAttentionShape& shape, const BrainFloat* qkv, int64_t begin,
+                     int64_t end, BrainFloat* mixed);
+
+// The gradient of qkv from that of mixed.
+void brain_attention_back(const BrainAttentionShape& shape, const BrainFloat* qkv,
+                          const BrainFloat* gradients, int64_t begin, int64_t end,
+                          BrainFloat* result);
+
+}  // namespace kelvin

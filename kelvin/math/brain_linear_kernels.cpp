@@ -1,0 +1,196 @@
+#include "kelvin/math/brain_linear_kernels.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kelvin/math/brain_products.h"
+
+namespace kelvin {
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr int64_t kLanes = kBrainLanes;
+constexpr int64_t kPanel = 64;  // columns of results whose factors stay near the core
+constexpr int64_t kRowsNearby = 96;
+
+uint32_t* panel_buffer(int64_t pairs) {
+  thread_local std::vector<uint32_t> buffer;
+  if (buffer.size() < static_cast<size_t>(pairs)) buffer.resize(static_cast<size_t>(pairs));
+  return buffer.data();
+}
+
+// Weights of sixteen outputs, [inputs / 2, 16] pairs of inputs.
+KELVIN_BRAIN void pack_outputs(const float* weight, int64_t inputs, uint32_t* to) {
+  for (int64_t input = 0; input < inputs; input += 2 * kLanes) {
+    __m512i rows[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      const auto* from = weight + i * inputs + input;
+      rows[i] = reinterpret_cast<__m512i>(
+          _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + kLanes), _mm512_loadu_ps(from)));
+    }
+    transpose(rows);
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      _mm512_storeu_si512(to + (input / 2 + i) * kLanes, rows[i]);
+    }
+  }
+}
+
+// Weights of the inputs [first, last), [inputs / 16, outputs / 2, 16] pairs of outputs.  They are
+// read in the order in which they lie.
+KELVIN_BRAIN void pack_inputs(const BrainLinearShape& shape, const float* weight, int64_t first,
+                              int64_t last, uint32_t* to) {
+  for (int64_t output = 0; output < shape.outputs; output += 2, to += kLanes) {
+    const auto* from = weight + output * shape.inputs;
+    for (auto input = first; input < last; input += kLanes) {
+      store_pairs(reinterpret_cast<BrainFloat*>(to + (input - first) * (shape.outputs / 2)),
+                  _mm512_loadu_ps(from + input), _mm512_loadu_ps(from + shape.inputs + input));
+    }
+  }
+}
+
+// `sink` = left panel, where left is [rows, 2 * terms] and the panel [columns / 16, terms, 16]
+// pairs.
+void multiply_panel(const BrainFloat* left, int64_t rows, int64_t terms, const uint32_t* panel,
+                    int64_t columns, const BrainSink& sink) {
+  const BrainProduct product{.left = pairs_of(left),
+                             .row_step = terms,
+                             .term_step = 1,
+                             .right = panel,
+                             .vector_step = kLanes * terms,
+                             .terms = terms};
+  for (int64_t first = 0; first < rows; first += kRowsNearby) {
+    multiply_rows(product, first, std::min(first + kRowsNearby, rows), columns, sink);
+  }
+}
+
+// 16 * kVectors columns of all rows.
+template <int kVectors>
+KELVIN_BRAIN void pair_columns(const BrainRows& rows, int64_t column, BrainFloat* pairs,
+                               int64_t group_step, float* sums) {
+  constexpr int64_t kAhead = 8;  // rows, which lie far from each other
+  __m512 total[kVectors];
+  for (auto& sum : total) sum = _mm512_setzero_ps();
+  const auto* from = rows.data + rows.begin * rows.columns + column;
+  for (auto row = rows.begin; row < rows.end; row += 2) {
+    const bool is_pair = row + 1 < rows.end;
+    _mm_prefetch(from + kAhead * rows.columns, _MM_HINT_T0);
+    _mm_prefetch(from + (kAhead + 1) * rows.columns, _MM_HINT_T0);
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) {
+      const auto first = wide(from + i * kLanes);
+      const auto second = is_pair ? wide(from + rows.columns + i * kLanes) : _mm512_setzero_ps();
+      store_pairs(pairs + i * group_step, first, second);
+      total[i] += first + second;
+    }
+    from += 2 * rows.columns;
+    pairs += 2 * kLanes;
+  }
+  if (sums == nullptr) return;
+  for (int i = 0; i < kVectors; ++i) {
+    auto* to = sums + column + i * kLanes;
+    _mm512_storeu_ps(to, _mm512_loadu_ps(to) + total[i]);
+  }
+}
+
+// From sixteen columns to the next.
+int64_t group_size(int64_t rows) { return (rows + 1) / 2 * 2 * kLanes; }
+
+constexpr uintptr_t kLine = 64;  // bytes of a cache's line
+constexpr int kWeightRows = 8;   // outputs, of 32 inputs, whose sums are in registers
+
+KELVIN_BRAIN void weight_block(const BrainLinearShape& shape, int64_t rows,
+                               const BrainFloat* gradient_pairs, const BrainFloat* input_pairs,
+                               int64_t output, int64_t input, bool is_first, float* gradient) {
+  const auto step = group_size(rows);
+  const BrainProduct product{
+      .left = pairs_of(gradient_pairs + output / kLanes * step) + output % kLanes,
+      .row_step = 1,
+      .term_step = kLanes,
+      .right = pairs_of(input_pairs + input / kLanes * step),
+      .vector_step = step / 2,
+      .terms = (rows + 1) / 2,
+      .results = gradient + output * shape.inputs + input,
+      .result_step = shape.inputs};
+  // The optimizer is next to read them, after all other layers.
+  const bool is_whole = is_first && rows == shape.rows;
+  if (is_whole && reinterpret_cast<uintptr_t>(gradient) % kLine == 0) {
+    brain_product<kWeightRows, 2, BrainResults::streamed>(product);
+  } else if (is_first) {
+    brain_product<kWeightRows, 2, BrainResults::replaced>(product);
+  } else {
+    brain_product<kWeightRows, 2, BrainResults::added>(product);
+  }
+}
+
+}  // namespace
+
+bool has_brain_linear() { return has_brain_products(); }
+
+void brain_linear(const BrainLinearShape& shape, const BrainFloat* x, const float* weight,
+                  const float* bias, int64_t begin, int64_t end, BrainFloat* y) {
+  const auto terms = shape.inputs / 2;
+  auto* panel = panel_buffer(kPanel * terms);
+  for (auto first = begin; first < end; first += kPanel) {
+    const auto last = std::min(first + kPanel, end);
+    for (auto output = first; output < last; output += kLanes) {
+      pack_outputs(weight + output * shape.inputs, shape.inputs, panel + (output - first) * terms);
+    }
+    multiply_panel(x, shape.rows, terms, panel, last - first,
+                   {.results = y + first,
+                    .step = shape.outputs,
+                    .bias = bias != nullptr ? bias + first : nullptr});
+  }
+}
+
+void brain_linear_back(const BrainLinearShape& shape, const BrainFloat* gradients,
+                       const float* weight, int64_t begin, int64_t end, BrainFloat* result) {
+  const auto terms = shape.outputs / 2;
+  auto* panel = panel_buffer(kPanel * terms);
+  for (auto first = begin; first < end; first += kPanel) {
+    const auto last = std::min(first + kPanel, end);
+    pack_inputs(shape, weight, first, last, panel);
+    multiply_panel(gradients, shape.rows, terms, panel, last - first,
+                   {.results = result + first, .step = shape.inputs});
+  }
+}
+
+int64_t brain_pairs_size(int64_t rows, int64_t columns) {
+  return columns / kLanes * group_size(rows);
+}
+
+void brain_pairs(const BrainRows& rows, int64_t first, int64_t last, BrainFloat* pairs,
+                 float* sums) {
+  const auto step = group_size(rows.end - rows.begin);
+  auto column = first;
+  for (; column + 2 * kLanes <= last; column += 2 * kLanes) {
+    pair_columns<2>(rows, column, pairs + column / kLanes * step, step, sums);
+  }
+  if (column < last) pair_columns<1>(rows, column, pairs + column / kLanes * step, step, sums);
+}
+
+void brain_linear_weights(const BrainLinearShape& shape, int64_t rows,
+                          const BrainFloat* gradient_pairs, const BrainFloat* input_pairs,
+                          bool is_first, int64_t begin, int64_t end, float* gradient) {
+  constexpr int64_t kOutputsNearby = 32;
+  for (auto first = begin; first < end; first += kOutputsNearby) {
+    const auto last = std::min(first + kOutputsNearby, end);
+    for (int64_t input = 0; input < shape.inputs; input += 2 * kLanes) {
+      for (auto output = first; output < last; output += kWeightRows) {
+        weight_block(shape, rows, gradient_pairs, input_pairs, output, input, is_first, gradient);
+      }
+    }
+  }
+  _mm_sfence();  // what was streamed must be seen by others
+}
+
+#else
+
+bool has_brain_linear() { return false; }
+
+#endif
+
+}  // namespace kelvin

@@ -1,0 +1,140 @@
+#include "kelvin/math/bfloat16_linear.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <vector>
+
+#include "kelvin/math/brain_linear_kernels.h"
+#include "tests/support/errors.h"
+
+namespace kelvin {
+namespace {
+
+struct Case {
+  std::vector<int64_t> rows;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+};
+
+struct Layer {
+  torch::Tensor input;
+  torch::Tensor weight;
+  torch::Tensor bias;
+
+  Layer in(torch::ScalarType type) const {
+    return {input.detach().to(type), weight.detach().to(type), bias.detach().to(type)};
+  }
+  Layer& wants_gradients() {
+    for (auto* tensor : {&input, &weight, &bias}) *tensor = tensor->clone().set_requires_grad(true);
+    return *this;
+  }
+};
+
+Layer drawn(const Case& shape) {
+  auto sizes = shape.rows;
+  sizes.push_back(shape.inputs);
+  return {.input = torch::randn(sizes).to(torch::kBFloat16),
+          .weight = torch::randn({shape.outputs, shape.inputs}),
+          .bias = torch::randn({shape.outputs})};
+}
+
+double error(const torch::Tensor& ours, const torch::Tensor& exact) {
+  return ((ours.to(torch::kFloat64) - exact).norm() / exact.norm()).item<double>();
+}
+
+class Bfloat16Linear : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
+  }
+};
+
+constexpr double kRounding = 4e-3;  // 2^-8, of which two factors and a result are rounded
+
+TEST_P(Bfloat16Linear, IsLibTorchsInDoublePrecisionButForRounding) {
+  torch::manual_seed(0);
+  const auto layer = drawn(GetParam());
+  auto exact = layer.in(torch::kFloat64).wants_gradients();
+  const auto expected = torch::linear(exact.input, exact.weight, exact.bias);
+  const auto seen = torch::randn(expected.sizes()).to(torch::kBFloat16);
+  expected.backward(seen.to(torch::kFloat64));
+  for (const int threads : {1, 2, 3}) {
+    const auto before = at::get_num_threads();
+    at::set_num_threads(threads);
+    auto own = Layer(layer).wants_gradients();
+    const auto result = bfloat16_linear(own.input, own.weight, own.bias);
+    result.backward(seen);
+    at::set_num_threads(before);
+    EXPECT_EQ(result.scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(result.sizes(), expected.sizes());
+    EXPECT_LT(error(result, expected), kRounding);
+    EXPECT_LT(error(own.input.grad(), exact.input.grad()), kRounding);
+    // Nothing is rounded on their way.
+    EXPECT_LT(error(own.weight.grad(), exact.weight.grad()), 1e-5);
+    EXPECT_LT(error(own.bias.grad(), exact.bias.grad()), 1e-5);
+  }
+}
+
+// One row; rows that fill no block, blocks of twelve, of four and single ones; more rows than one
+// share of the gradient has, an odd number of them; panels that are not full.
+INSTANTIATE_TEST_SUITE_P(Shapes, Bfloat16Linear,
+                         testing::Values(Case{{1}, 32, 32}, Case{{7}, 64, 96}, Case{{31}, 96, 160},
+                                         Case{{128}, 256, 128}, Case{{2, 3, 5}, 32, 64},
+                                         Case{{1029}, 64, 32}, Case{{2049}, 32, 96}));
+
+TEST(Bfloat16Linear, IsExactOnSmallWholeNumbers) {
+  if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
+  const auto x = torch::arange(13 * 64, torch::kFloat32).remainder(3).reshape({13, 64});
+  const auto w = torch::arange(32 * 64, torch::kFloat32).remainder(2).reshape({32, 64});
+  const auto b = torch::arange(32, torch::kFloat32);
+  const auto expected = torch::linear(x, w, b);
+  EXPECT_TRUE(bfloat16_linear(x, w, b).to(torch::kFloat32).equal(expected));
+  EXPECT_TRUE(bfloat16_linear(x, w).to(torch::kFloat32).equal(expected - b));
+}
+
+TEST(Bfloat16Linear, ComputesOnlyTheGradientsThatAreWanted) {
+  if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
+  const auto x = torch::randn({4, 32}).set_requires_grad(true);
+  const auto w = torch::randn({32, 32});
+  const auto b = torch::randn({32}).set_requires_grad(true);
+  bfloat16_linear(x, w, b).sum().backward();
+  EXPECT_EQ(x.grad().scalar_type(), torch::kFloat32);
+  EXPECT_FALSE(w.grad().defined());
+  EXPECT_TRUE(b.grad().equal(torch::full({32}, 4.0F)));
+  EXPECT_FALSE(bfloat16_linear(x.detach(), w).requires_grad());
+}
+
+TEST(Bfloat16Linear, IsTheSameEveryTime) {
+  if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
+  torch::manual_seed(1);
+  const auto layer = drawn({{300}, 64, 64});
+  const auto seen = torch::randn({300, 64});
+  std::vector<torch::Tensor> gradients;
+  for (int i = 0; i < 2; ++i) {
+    auto own = Layer(layer).wants_gradients();
+    bfloat16_linear(own.input, own.weight, own.bias).backward(seen.to(torch::kBFloat16));
+    gradients.push_back(own.weight.grad());
+  }
+  EXPECT_TRUE(gradients.at(0).equal(gradients.at(1)));
+}
+
+TEST(Bfloat16Linear, SaysWhatItCannotDo) {
+  const auto x = torch::zeros({2, 32});
+  EXPECT_EQ(suits_bfloat16_linear(x, torch::zeros({64, 32})), has_brain_linear());
+  EXPECT_FALSE(suits_bfloat16_linear(x, torch::zeros({10, 32})));
+  EXPECT_FALSE(suits_bfloat16_linear(x, torch::zeros({64, 64})));
+  EXPECT_FALSE(suits_bfloat16_linear(x, torch::zeros({32, 64}).t()));
+  EXPECT_FALSE(suits_bfloat16_linear(torch::zeros({0, 32}), torch::zeros({64, 32})));
+  EXPECT_FALSE(suits_bfloat16_linear(x.to(torch::kFloat64), torch::zeros({64, 32})));
+  EXPECT_EQ(error_of([&] {
+              bfloat16_linear(x, torch::zeros({10, 32}));
+            }),
+            "bfloat16_linear: needs input [..., inputs] and float32 weight [outputs, inputs], both "
+            "multiples of 32, got [2, 32] and [10, 32]");
+}
+
+}  // namespace
+}  // namespace kelvin
