@@ -12,7 +12,7 @@ namespace kelvin {
 namespace {
 
 constexpr int64_t kLanes = kBrainLanes;
-constexpr int64_t kPanel = 64;  // columns of results whose factors stay near the core
+constexpr int64_t kPanel = 128;  // columns of results whose factors stay near the core
 constexpr int64_t kRowsNearby = 96;
 
 uint32_t* panel_buffer(int64_t pairs) {
@@ -67,18 +67,18 @@ void multiply_panel(const BrainFloat* left, int64_t rows, int64_t terms, const u
   }
 }
 
-// 16 * kVectors columns of all rows.
+// 16 * kVectors columns of the rows [begin, end).
 template <int kVectors>
-KELVIN_BRAIN void pair_columns(const BrainRows& rows, int64_t column, BrainFloat* pairs,
-                               int64_t group_step, float* sums) {
-  constexpr int64_t kAhead = 8;  // rows, which lie far from each other
+KELVIN_BRAIN void pair_columns(const BrainRows& rows, int64_t begin, int64_t end, int64_t column,
+                               BrainFloat* pairs, int64_t group_step, float* sums) {
   __m512 total[kVectors];
   for (auto& sum : total) sum = _mm512_setzero_ps();
-  const auto* from = rows.data + rows.begin * rows.columns + column;
-  for (auto row = rows.begin; row < rows.end; row += 2) {
-    const bool is_pair = row + 1 < rows.end;
-    _mm_prefetch(from + kAhead * rows.columns, _MM_HINT_T0);
-    _mm_prefetch(from + (kAhead + 1) * rows.columns, _MM_HINT_T0);
+  const auto* from = rows.data + begin * rows.columns + column;
+  for (auto row = begin; row < end; row += 2) {
+    const bool is_pair = row + 1 < end;
+    // The next columns' turn comes after all of these rows.
+    _mm_prefetch(from + kVectors * kLanes, _MM_HINT_T0);
+    _mm_prefetch(from + rows.columns + kVectors * kLanes, _MM_HINT_T0);
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) {
       const auto first = wide(from + i * kLanes);
@@ -165,11 +165,18 @@ int64_t brain_pairs_size(int64_t rows, int64_t columns) {
 void brain_pairs(const BrainRows& rows, int64_t first, int64_t last, BrainFloat* pairs,
                  float* sums) {
   const auto step = group_size(rows.end - rows.begin);
-  auto column = first;
-  for (; column + 2 * kLanes <= last; column += 2 * kLanes) {
-    pair_columns<2>(rows, column, pairs + column / kLanes * step, step, sums);
+  constexpr int64_t kRowsAtOnce = 32;  // rows lie far from each other, on as many pages
+  for (auto begin = rows.begin; begin < rows.end; begin += kRowsAtOnce) {
+    const auto end = std::min(begin + kRowsAtOnce, rows.end);
+    auto* to = pairs + (begin - rows.begin) * kLanes;
+    auto column = first;
+    for (; column + 2 * kLanes <= last; column += 2 * kLanes) {
+      pair_columns<2>(rows, begin, end, column, to + column / kLanes * step, step, sums);
+    }
+    if (column < last) {
+      pair_columns<1>(rows, begin, end, column, to + column / kLanes * step, step, sums);
+    }
   }
-  if (column < last) pair_columns<1>(rows, column, pairs + column / kLanes * step, step, sums);
 }
 
 void brain_linear_weights(const BrainLinearShape& shape, int64_t rows,

@@ -32,7 +32,7 @@ void brain_linear_back(const BrainLinearShape& shape, const BrainFloat* gradient
                        const float* weight, int64_t begin, int64_t end, BrainFloat* result);
 
 // Rows at a time for gradients of weights.
-constexpr int64_t kBrainLinearRows = 1024;
+constexpr int64_t kBrainLinearRows = 512;
 
 // Rows [begin, end), at most kBrainLinearRows, of a matrix with so many columns, pairs of them next
 // to each other: [columns / 16, rows / 2, 16, 2]; of the columns [first, last), multiples of 16.

@@ -45,7 +45,7 @@ torch::Tensor Attention::forward(const torch::Tensor& tokens, const torch::Tenso
   const auto mixed = mixed_values(qkv, name, taps);
   const auto product = product_of(projection_, mixed);
   const auto added = dropout_(product);
-  auto output = residual + added;
+  auto output = residual_sum(residual, added);
   if (taps) {
     taps->record(residual_tap(tap_of(name + ".proj", projection_, mixed, product, output), added));
   }

@@ -136,6 +136,10 @@ torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& pro
   return torch::relu(added.defined() ? normed + added : normed);
 }
 
+torch::Tensor residual_sum(const torch::Tensor& residual, const torch::Tensor& added) {
+  return residual + added.to(residual.scalar_type());
+}
+
 torch::Tensor gelu_of(const torch::Tensor& product) {
   return !is_plain() && suits_one_pass_gelu(product) ? one_pass_gelu(product)
                                                      : torch::gelu(product);

@@ -70,7 +70,7 @@ class TransformerBlock : public torch::nn::Module {
     const auto kept = dropout_(hidden);
     const auto second = product_of(narrow_, kept);
     const auto added = dropout_(second);
-    auto output = tokens + added;
+    auto output = residual_sum(tokens, added);
     if (taps) {
       taps->record(residual_tap(tap_of(name + ".fc2", narrow_, kept, second, output), added));
     }
