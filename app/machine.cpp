@@ -58,7 +58,7 @@ double quota_cores() {
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
-  mallopt(M_TOP_PAD, 64 << 20);
+  mallopt(M_TOP_PAD, 16 << 20);
 }
 
 void set_default(const char* variable, const char* value) {

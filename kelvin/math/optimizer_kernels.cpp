@@ -2,6 +2,10 @@
 
 #include <ATen/Parallel.h>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -52,8 +56,8 @@ enum class Momentum { none, classic, nesterov };
 
 template <bool kDecays, Momentum kMomentum, class Scalar>
 KELVIN_INLINE void sgd_loop(const SteppedTensor<Scalar>& tensor, const SgdRule& rule, int64_t begin,
-                            int64_t end) {
-  Scalar* __restrict parameter = tensor.parameter;
+                            int64_t end, Scalar* __restrict moved) {
+  const Scalar* __restrict parameter = tensor.parameter;
   const Scalar* __restrict gradient = tensor.gradient;
   Scalar* __restrict mean = tensor.mean;
   const auto scale = static_cast<Scalar>(rule.gradient_scale);
@@ -71,26 +75,26 @@ KELVIN_INLINE void sgd_loop(const SteppedTensor<Scalar>& tensor, const SgdRule& 
       mean[i] = sum;
       direction = kMomentum == Momentum::nesterov ? direction + momentum * sum : sum;
     }
-    parameter[i] = weight - rate * direction;
+    moved[i - begin] = weight - rate * direction;
   }
 }
 
 template <bool kDecays, class Scalar>
 KELVIN_INLINE void move_range(const SteppedTensor<Scalar>& tensor, const SgdRule& rule,
-                              int64_t begin, int64_t end) {
+                              int64_t begin, int64_t end, Scalar* moved) {
   if (tensor.mean == nullptr) {
-    sgd_loop<kDecays, Momentum::none>(tensor, rule, begin, end);
+    sgd_loop<kDecays, Momentum::none>(tensor, rule, begin, end, moved);
   } else if (rule.nesterov) {
-    sgd_loop<kDecays, Momentum::nesterov>(tensor, rule, begin, end);
+    sgd_loop<kDecays, Momentum::nesterov>(tensor, rule, begin, end, moved);
   } else {
-    sgd_loop<kDecays, Momentum::classic>(tensor, rule, begin, end);
+    sgd_loop<kDecays, Momentum::classic>(tensor, rule, begin, end, moved);
   }
 }
 
 template <bool kDecays, class Scalar>
 KELVIN_INLINE void move_range(const SteppedTensor<Scalar>& tensor, const AdamRule& rule,
-                              int64_t begin, int64_t end) {
-  Scalar* __restrict parameter = tensor.parameter;
+                              int64_t begin, int64_t end, Scalar* __restrict moved) {
+  const Scalar* __restrict parameter = tensor.parameter;
   const Scalar* __restrict gradient = tensor.gradient;
   Scalar* __restrict mean = tensor.mean;
   Scalar* __restrict mean_square = tensor.mean_square;
@@ -113,18 +117,49 @@ KELVIN_INLINE void move_range(const SteppedTensor<Scalar>& tensor, const AdamRul
     const Scalar second = keep2 * mean_square[i] + take2 * slope * slope;
     mean[i] = first;
     mean_square[i] = second;
-    parameter[i] = weight - rate * first / (std::sqrt(second) / bias + epsilon);
+    moved[i - begin] = weight - rate * first / (std::sqrt(second) / bias + epsilon);
   }
+}
+
+// Writes past the caches: nobody reads these numbers before many others, and where other cores have
+// them in their caches, waiting for each of them to be given up took three times as long.
+template <class Scalar>
+KELVIN_INLINE void stream(const Scalar* from, int64_t count, Scalar* to) {
+#if defined(__x86_64__)
+  constexpr int64_t kUnit = sizeof(__m128i) / sizeof(Scalar);
+  for (; count > 0 && reinterpret_cast<uintptr_t>(to) % sizeof(__m128i) != 0; --count) {
+    *to++ = *from++;
+  }
+  for (; count >= kUnit; count -= kUnit, from += kUnit, to += kUnit) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+#endif
+  std::copy_n(from, count, to);
+}
+
+// What was streamed is seen by others from here on.
+KELVIN_INLINE void finish_streams() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
 }
 
 template <class Scalar, class Rule>
 KELVIN_INLINE void step_range(const SteppedTensor<Scalar>& tensor, const Rule& rule, int64_t begin,
                               int64_t end) {
-  if (tensor.decay != 0) {
-    move_range<true>(tensor, rule, begin, end);
-  } else {
-    move_range<false>(tensor, rule, begin, end);
+  constexpr int64_t kMoved = 512;
+  Scalar moved[kMoved];
+  for (auto first = begin; first < end; first += kMoved) {
+    const auto last = std::min(first + kMoved, end);
+    if (tensor.decay != 0) {
+      move_range<true>(tensor, rule, first, last, moved);
+    } else {
+      move_range<false>(tensor, rule, first, last, moved);
+    }
+    stream(moved, last - first, tensor.parameter + first);
   }
+  finish_streams();
 }
 
 template <class Scalar, class Rule>

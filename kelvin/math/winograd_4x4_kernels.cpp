@@ -252,7 +252,7 @@ int64_t tiles_at_a_time(const WinogradShape& shape) {
   const auto weights = shape.inputs * shape.outputs;
   constexpr int64_t kFew = int64_t{64} * 64;
   constexpr int64_t kMany = int64_t{256} * 256;
-  const int64_t least = weights < kFew ? 30 : weights < kMany ? 48 : 96;
+  const int64_t least = weights < kFew ? 30 : weights < kMany ? 48 : 64;
   return std::max(fitting / kRows * kRows, least);
 }
 
@@ -388,7 +388,7 @@ int64_t winograd_4x4_tiles(const WinogradShape& shape) {
 
 void winograd_4x4_forward(const WinogradShape& shape, const float* maps, const float* transformed,
                           const float* bias, float* results, int64_t begin, int64_t end) {
-  const auto most = tiles_at_a_time(shape);
+  const auto most = std::min(tiles_at_a_time(shape), end - begin);
   auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
   auto* outputs = scratch(1, kPoints * step_of(most, shape.outputs)).data();
   const std::vector<float> zeros(static_cast<size_t>(shape.inputs));
@@ -421,8 +421,8 @@ void winograd_4x4_forward(const WinogradShape& shape, const float* maps, const f
 void winograd_4x4_weight_gradient(const WinogradShape& shape, const float* maps,
                                   const float* gradients, const WinogradShare& share,
                                   float* transformed) {
-  const auto most = tiles_at_a_time(shape);
   const auto [begin, end, first_output, last_output] = share;
+  const auto most = std::min(tiles_at_a_time(shape), end - begin);
   auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
   auto* outputs = scratch(1, kPoints * step_of(most, shape.outputs)).data();
   const std::vector<float> zeros(static_cast<size_t>(std::max(shape.inputs, shape.outputs)));
