@@ -40,26 +40,117 @@ torch::Tensor with_columns(const torch::Tensor& tensor, int64_t columns) {
   return torch::empty(sizes, tensor.options());
 }
 
-// Of the weights, and of the bias unless `bias` is null.
-void sum_gradients(const BrainLinearShape& shape, const torch::Tensor& input,
-                   const torch::Tensor& gradients, float* weight, float* bias) {
+// Whether every core gets rows of its own, which it finds near from one layer to the next, and
+// all weights; otherwise it gets columns of results, so that few weights are packed by it.
+bool splits_rows(const BrainLinearShape& shape) {
+  constexpr int64_t kRowsOfAThread = 1024;
+  return shape.rows >= kRowsOfAThread * at::get_num_threads();
+}
+
+// Calls work(rows [begin, end), columns [first, last)) on all cores.
+template <class Work>
+void for_results(const BrainLinearShape& shape, int64_t columns, const Work& work) {
+  if (splits_rows(shape)) {
+    at::parallel_for(0, shape.rows, 1,
+                     [&](int64_t begin, int64_t end) { work(begin, end, 0, columns); });
+  } else {
+    for_columns(columns, [&](int64_t begin, int64_t end) { work(0, shape.rows, begin, end); });
+  }
+}
+
+BrainLinearShape with_rows(const BrainLinearShape& shape, int64_t rows) {
+  return {.rows = rows, .inputs = shape.inputs, .outputs = shape.outputs};
+}
+
+// Gradients of weights [outputs, inputs] and bias [outputs], which may be null.
+struct Gradients {
+  float* weight = nullptr;
+  float* bias = nullptr;
+};
+
+// Pairs of rows of inputs and gradients of outputs for so many rows.
+class PairBuffers {
+ public:
+  PairBuffers(const BrainLinearShape& shape, int64_t rows, const torch::Tensor& like)
+      : inputs_(torch::empty({brain_pairs_size(rows, shape.inputs)}, like.options())),
+        gradients_(torch::empty({brain_pairs_size(rows, shape.outputs)}, like.options())) {}
+
+  BrainFloat* inputs() const { return numbers(inputs_); }
+  BrainFloat* gradients() const { return numbers(gradients_); }
+
+ private:
+  torch::Tensor inputs_;
+  torch::Tensor gradients_;
+};
+
+// What the rows [start, stop) add, on this core alone.
+void sum_rows(const BrainLinearShape& shape, const torch::Tensor& input,
+              const torch::Tensor& gradients, int64_t start, int64_t stop, const Gradients& sums) {
+  const PairBuffers pairs(shape, kBrainLinearRows, input);
+  for (auto first = start; first < stop; first += kBrainLinearRows) {
+    const auto last = std::min(first + kBrainLinearRows, stop);
+    brain_pairs({.data = numbers(input), .columns = shape.inputs, .begin = first, .end = last}, 0,
+                shape.inputs, pairs.inputs(), nullptr);
+    brain_pairs({.data = numbers(gradients), .columns = shape.outputs, .begin = first, .end = last},
+                0, shape.outputs, pairs.gradients(), sums.bias);
+    brain_linear_weights(shape, last - first, pairs.gradients(), pairs.inputs(), first == start, 0,
+                         shape.outputs, sums.weight);
+  }
+}
+
+// Every core sums rows of its own; sums of the first are those of all in the end.
+void sum_apart(const BrainLinearShape& shape, const torch::Tensor& input,
+               const torch::Tensor& gradients, const torch::Tensor& weight,
+               const torch::Tensor& bias) {
+  const int64_t parts = at::get_num_threads();
+  const auto weights = torch::empty({parts - 1, shape.outputs, shape.inputs}, weight.options());
+  const auto biases = torch::zeros({parts - 1, shape.outputs}, weight.options());
+  at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    for (auto part = begin; part < end; ++part) {
+      const bool is_first = part == 0;
+      const auto own_weight = is_first ? weight : weights[part - 1];
+      const auto own_bias = is_first ? bias : biases[part - 1];
+      sum_rows(shape, input, gradients, part * shape.rows / parts, (part + 1) * shape.rows / parts,
+               {.weight = own_weight.data_ptr<float>(),
+                .bias = bias.defined() ? own_bias.data_ptr<float>() : nullptr});
+    }
+  });
+  for (int64_t part = 1; part < parts; ++part) {
+    weight.add_(weights[part - 1]);
+    if (bias.defined()) bias.add_(biases[part - 1]);
+  }
+}
+
+// All cores pack pairs, then each has outputs of its own.
+void sum_together(const BrainLinearShape& shape, const torch::Tensor& input,
+                  const torch::Tensor& gradients, const Gradients& sums) {
   const auto most = std::min(shape.rows, kBrainLinearRows);
-  const auto input_pairs = torch::empty({brain_pairs_size(most, shape.inputs)}, input.options());
-  const auto gradient_pairs =
-      torch::empty({brain_pairs_size(most, shape.outputs)}, input.options());
+  const PairBuffers pairs(shape, most, input);
   for (int64_t first = 0; first < shape.rows; first += most) {
     const auto last = std::min(first + most, shape.rows);
     for_columns(shape.inputs, [&](int64_t begin, int64_t end) {
       brain_pairs({.data = numbers(input), .columns = shape.inputs, .begin = first, .end = last},
-                  begin, end, numbers(input_pairs), nullptr);
+                  begin, end, pairs.inputs(), nullptr);
     });
     for_columns(shape.outputs, [&](int64_t begin, int64_t end) {
       brain_pairs(
           {.data = numbers(gradients), .columns = shape.outputs, .begin = first, .end = last},
-          begin, end, numbers(gradient_pairs), bias);
-      brain_linear_weights(shape, last - first, numbers(gradient_pairs), numbers(input_pairs),
-                           first == 0, begin, end, weight);
+          begin, end, pairs.gradients(), sums.bias);
+      brain_linear_weights(shape, last - first, pairs.gradients(), pairs.inputs(), first == 0,
+                           begin, end, sums.weight);
     });
+  }
+}
+
+void sum_gradients(const BrainLinearShape& shape, const torch::Tensor& input,
+                   const torch::Tensor& gradients, const torch::Tensor& weight,
+                   const torch::Tensor& bias) {
+  if (splits_rows(shape)) {
+    sum_apart(shape, input, gradients, weight, bias);
+  } else {
+    sum_together(shape, input, gradients,
+                 {.weight = weight.data_ptr<float>(),
+                  .bias = bias.defined() ? bias.data_ptr<float>() : nullptr});
   }
 }
 
@@ -73,9 +164,10 @@ class Bfloat16Linear : public torch::autograd::Function<Bfloat16Linear> {
     const auto shape = shape_of(input, weight);
     auto result = with_columns(input, shape.outputs);
     const auto* added = bias ? bias->data_ptr<float>() : nullptr;
-    for_columns(shape.outputs, [&](int64_t begin, int64_t end) {
-      brain_linear(shape, numbers(input), weight.data_ptr<float>(), added, begin, end,
-                   numbers(result));
+    for_results(shape, shape.outputs, [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
+      brain_linear(with_rows(shape, end - begin), numbers(input) + begin * shape.inputs,
+                   weight.data_ptr<float>(), added, first, last,
+                   numbers(result) + begin * shape.outputs);
     });
     return result;
   }
@@ -90,17 +182,18 @@ class Bfloat16Linear : public torch::autograd::Function<Bfloat16Linear> {
     variable_list wanted(3);
     if (context->needs_input_grad(0)) {
       wanted[0] = torch::empty_like(input);
-      for_columns(shape.inputs, [&](int64_t begin, int64_t end) {
-        brain_linear_back(shape, numbers(gradients), weight.data_ptr<float>(), begin, end,
-                          numbers(wanted[0]));
-      });
+      for_results(
+          shape, shape.inputs, [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
+            brain_linear_back(with_rows(shape, end - begin),
+                              numbers(gradients) + begin * shape.outputs, weight.data_ptr<float>(),
+                              first, last, numbers(wanted[0]) + begin * shape.inputs);
+          });
     }
     const bool wants_bias = context->saved_data[kHasBias].toBool() && context->needs_input_grad(2);
     if (wants_bias) wanted[2] = torch::zeros({shape.outputs}, weight.options());
     if (context->needs_input_grad(1)) {
       wanted[1] = torch::empty_like(weight);
-      sum_gradients(shape, input, gradients, wanted[1].data_ptr<float>(),
-                    wants_bias ? wanted[2].data_ptr<float>() : nullptr);
+      sum_gradients(shape, input, gradients, wanted[1], wanted[2]);
     } else if (wants_bias) {
       wanted[2] = gradients.reshape({-1, shape.outputs}).sum(0, false, torch::kFloat32);
     }
