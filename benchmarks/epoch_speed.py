@@ -116,7 +116,7 @@ def run_kelvin(tool, data, precision, folder):
         [tool, "train", "--quiet", "--model", "resnet20", "--dataset", "cifar10", "--data-dir", data,
          "--augment", "crop-flip", "--epochs", "1", "--batch-size", str(BATCH), "--lr", str(RATE),
          "--weight-decay", str(DECAY), "--precision", precision, "--output", folder, "train.nesterov=true",
-         "measure.names=accuracy", "measure.epoch_samples=1000"],
+         "measure.names=accuracy", "measure.epoch_samples=1000", "measure.train_samples=1000"],
         check=True, stdout=subprocess.DEVNULL)
     for line in pathlib.Path(folder, "readings.jsonl").read_text().splitlines():
         reading = json.loads(line)

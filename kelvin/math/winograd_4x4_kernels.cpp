@@ -117,12 +117,12 @@ KELVIN_AVX2 void transform_inputs(const WinogradShape& shape, const float* maps,
 
 // Gradients of the outputs of one tile, likewise.
 KELVIN_AVX2 void transform_gradients(const WinogradShape& shape, const float* maps,
-                                     const float* zeros, const Tile& tile, int64_t step,
-                                     int64_t index, float* transformed) {
+                                     int64_t channels, const float* zeros, const Tile& tile,
+                                     int64_t step, int64_t index, float* transformed) {
   const float* pixels[kStep][kStep];
   for (int64_t row = 0; row < kStep; ++row) {
     for (int64_t column = 0; column < kStep; ++column) {
-      pixels[row][column] = pixel_of(shape, maps, shape.outputs, zeros, tile, row, column);
+      pixels[row][column] = pixel_of(shape, maps, channels, zeros, tile, row, column);
     }
   }
   auto* to = transformed + index * shape.outputs;
@@ -146,12 +146,12 @@ KELVIN_AVX2 void transform_gradients(const WinogradShape& shape, const float* ma
 // Column `index` of [36, tiles, channels] to the outputs of one tile.
 KELVIN_AVX2 void transform_outputs(const WinogradShape& shape, const float* transformed,
                                    const float* bias, const Tile& tile, int64_t step, int64_t index,
-                                   float* results) {
+                                   const WinogradResults& results) {
   const auto* from = transformed + index * shape.outputs;
   const auto rows = std::min(kStep, shape.height - tile.top);
   const auto columns = std::min(kStep, shape.width - tile.left);
-  auto* corner =
-      results + ((tile.image * shape.height + tile.top) * shape.width + tile.left) * shape.outputs;
+  auto* corner = results.data + ((tile.image * shape.height + tile.top) * shape.width + tile.left) *
+                                    results.channels;
   for (int64_t channel = 0; channel < shape.outputs; channel += kVector) {
     Six halves[kStep];
     for (int64_t column = 0; column < kSide; ++column) {
@@ -165,9 +165,9 @@ KELVIN_AVX2 void transform_outputs(const WinogradShape& shape, const float* tran
     const auto added = bias != nullptr ? load(bias + channel) : Vector{};
     for (int64_t row = 0; row < rows; ++row) {
       const auto t = output_transform(halves[row]);
-      auto* to = corner + row * shape.width * shape.outputs + channel;
+      auto* to = corner + row * shape.width * results.channels + channel;
       for (int64_t column = 0; column < columns; ++column) {
-        store(to + column * shape.outputs, t.v[column] + added);
+        store(to + column * results.channels, t.v[column] + added);
       }
     }
   }
@@ -387,7 +387,8 @@ int64_t winograd_4x4_tiles(const WinogradShape& shape) {
 }
 
 void winograd_4x4_forward(const WinogradShape& shape, const float* maps, const float* transformed,
-                          const float* bias, float* results, int64_t begin, int64_t end) {
+                          const float* bias, const WinogradResults& results, int64_t begin,
+                          int64_t end) {
   const auto most = std::min(tiles_at_a_time(shape), end - begin);
   auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
   auto* outputs = scratch(1, kPoints * step_of(most, shape.outputs)).data();
@@ -421,7 +422,7 @@ void winograd_4x4_forward(const WinogradShape& shape, const float* maps, const f
 void winograd_4x4_weight_gradient(const WinogradShape& shape, const float* maps,
                                   const float* gradients, const WinogradShare& share,
                                   float* transformed) {
-  const auto [begin, end, first_output, last_output] = share;
+  const auto [channels, begin, end, first_output, last_output] = share;
   const auto most = std::min(tiles_at_a_time(shape), end - begin);
   auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
   auto* outputs = scratch(1, kPoints * step_of(most, shape.outputs)).data();
@@ -433,7 +434,7 @@ void winograd_4x4_weight_gradient(const WinogradShape& shape, const float* maps,
     for (int64_t i = 0; i < tiles; ++i) {
       const auto tile = tile_of(shape, first + i);
       transform_inputs(shape, maps, zeros.data(), tile, input_step, i, inputs);
-      transform_gradients(shape, gradients, zeros.data(), tile, output_step, i, outputs);
+      transform_gradients(shape, gradients, channels, zeros.data(), tile, output_step, i, outputs);
     }
     for (int64_t point = 0; point < kPoints; ++point) {
       for (auto output = first_output; output < last_output; output += kLanes) {

@@ -21,13 +21,20 @@ void winograd_4x4_weights(const WinogradWeights<const float>& weights, const Win
 // Tiles of 4x4 outputs of all images; what follows works on ranges of them.
 int64_t winograd_4x4_tiles(const WinogradShape& shape);
 
-// The outputs of the tiles [begin, end); `bias` may be null.
+// Outputs of the tiles [begin, end), which are part of maps of so many channels; `bias` may be
+// null.
+struct WinogradResults {
+  float* data = nullptr;
+  int64_t channels = 0;
+};
 void winograd_4x4_forward(const WinogradShape& shape, const float* maps, const float* transformed,
-                          const float* bias, float* results, int64_t begin, int64_t end);
+                          const float* bias, const WinogradResults& results, int64_t begin,
+                          int64_t end);
 
 // A share of the gradient of the weights: what tiles [begin, end), at least one, add to those of
 // some outputs, both multiples of 16.
 struct WinogradShare {
+  int64_t channels = 0;  // of the maps that the gradients of outputs are part of
   int64_t begin = 0;
   int64_t end = 0;
   int64_t first_output = 0;

@@ -41,7 +41,8 @@ Floats convolved(const WinogradShape& shape, const Floats& maps,
   Floats transformed(static_cast<size_t>(kWinograd4x4Points * shape.inputs * shape.outputs));
   winograd_4x4_weights(weights, shape, 0, shape.outputs, transformed.data());
   Floats results(static_cast<size_t>(shape.images * shape.height * shape.width * shape.outputs));
-  winograd_4x4_forward(shape, maps.data(), transformed.data(), nullptr, results.data(), 0,
+  winograd_4x4_forward(shape, maps.data(), transformed.data(), nullptr,
+                       {.data = results.data(), .channels = shape.outputs}, 0,
                        winograd_4x4_tiles(shape));
   return results;
 }
@@ -73,10 +74,13 @@ TEST_F(Winograd4x4Kernels, GoBackwardByTheTransposeOfForward) {
   EXPECT_NEAR(product(of_maps, maps_), scale_, 1e-4 * std::abs(scale_));
 
   Floats transformed(static_cast<size_t>(kWinograd4x4Points * 16 * 32));
-  winograd_4x4_weight_gradient(
-      kShape, maps_.data(), gradients_.data(),
-      {.begin = 0, .end = winograd_4x4_tiles(kShape), .first_output = 0, .last_output = 32},
-      transformed.data());
+  winograd_4x4_weight_gradient(kShape, maps_.data(), gradients_.data(),
+                               {.channels = 32,
+                                .begin = 0,
+                                .end = winograd_4x4_tiles(kShape),
+                                .first_output = 0,
+                                .last_output = 32},
+                               transformed.data());
   Floats of_weights(weights_.size());
   winograd_4x4_untransformed(transformed.data(), 1, kShape, 0, 32,
                              {.data = of_weights.data(),
@@ -94,8 +98,8 @@ TEST_F(Winograd4x4Kernels, GiveEachTileTheSameBitsAloneAndAmongOthers) {
   winograd_4x4_weights(channels_last(weights_, 16), kShape, 16, 32, transformed.data());
   Floats parts(whole.size());
   for (int64_t tile = 0; tile < winograd_4x4_tiles(kShape); ++tile) {
-    winograd_4x4_forward(kShape, maps_.data(), transformed.data(), nullptr, parts.data(), tile,
-                         tile + 1);
+    winograd_4x4_forward(kShape, maps_.data(), transformed.data(), nullptr,
+                         {.data = parts.data(), .channels = 32}, tile, tile + 1);
   }
   EXPECT_EQ(parts, whole);
 }
@@ -119,9 +123,9 @@ TEST_F(Winograd4x4Kernels, AddUpSharesOfTilesAndOutputs) {
                                 .input_step = 1});
     return result;
   };
-  const auto whole = gradient({{0, tiles, 0, 32}}, 1);
-  EXPECT_EQ(gradient({{0, tiles, 0, 16}, {0, tiles, 16, 32}}, 1), whole);
-  const auto halves = gradient({{0, 5, 0, 32}, {5, tiles, 0, 32}}, 2);
+  const auto whole = gradient({{32, 0, tiles, 0, 32}}, 1);
+  EXPECT_EQ(gradient({{32, 0, tiles, 0, 16}, {32, 0, tiles, 16, 32}}, 1), whole);
+  const auto halves = gradient({{32, 0, 5, 0, 32}, {32, 5, tiles, 0, 32}}, 2);
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(halves[i], whole[i], 1e-3);
 }
 
