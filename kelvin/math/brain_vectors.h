@@ -1,7 +1,8 @@
 #pragma once
 
 // Vectors of sixteen numbers for kernels of float32 and bfloat16.  Functions that use them are
-// compiled for processors that multiply bfloat16; has_brain_products() tells whether this is one.
+// compiled for processors that have AVX-512 with bfloat16; has_brain_vectors() tells whether this
+// is one.
 
 #if defined(__x86_64__)
 
@@ -18,9 +19,15 @@ namespace kelvin {
 
 constexpr int64_t kBrainLanes = 16;
 
-inline bool has_brain_products() {
+inline bool has_brain_vectors() {
   return __builtin_cpu_supports("avx512bf16") > 0 && __builtin_cpu_supports("avx512bw") > 0 &&
          __builtin_cpu_supports("avx512dq") > 0 && __builtin_cpu_supports("avx512vl") > 0;
+}
+
+// Whether products of these vectors are the fastest that the processor has: its tiles, if there are
+// any, multiply several times as fast, and oneDNN uses those.
+inline bool has_brain_products() {
+  return has_brain_vectors() && __builtin_cpu_supports("amx-bf16") == 0;
 }
 
 KELVIN_BRAIN_INLINE __m512 wide(const BrainFloat* from) {

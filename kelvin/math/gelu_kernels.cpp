@@ -86,7 +86,7 @@ KELVIN_BRAIN void map_back(const Number* x, const Number* gradient, int64_t coun
 
 }  // namespace
 
-bool has_gelu_kernels() { return has_brain_products(); }
+bool has_gelu_kernels() { return has_brain_vectors(); }
 
 template <class Number>
 void gelu_numbers(const Number* x, int64_t count, Number* y) {

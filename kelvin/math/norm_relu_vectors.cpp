@@ -164,7 +164,7 @@ struct GradientVectors {
 }  // namespace
 
 bool suits_norm_relu_vectors(int64_t channels) {
-  static const bool has = has_brain_products();
+  static const bool has = has_brain_vectors();
   return has && channels % kLanes == 0;
 }
 
