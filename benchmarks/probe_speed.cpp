@@ -1,7 +1,8 @@
 // Probes of all layers of the published ResNet-20 on CIFAR-10; benchmarks/probe_speed.py runs it.
-//   kelvin_probe_speed probe DATA TRAIN TEST [SETTING=VALUE...]
+//   kelvin_probe_speed probe DATA TRAIN TEST FOLDER [SETTING=VALUE...]
 // prints seconds of the probes and of the forward passes, the memory at its peak, and each layer's
-// width and accuracy; settings are those of measure.linear_probe, protocol reproduce if not given.
+// width and accuracy, and writes which test samples each probe is right about, a byte each;
+// settings are those of measure.linear_probe, protocol reproduce if not given.
 //   kelvin_probe_speed features DATA TRAIN TEST LAYER FOLDER
 // writes one layer's flattened features and the labels of both splits for others to probe.
 
@@ -69,11 +70,24 @@ std::string protocol_of(const kelvin::Values& values) {
   return values.at("protocol").get<std::string>();
 }
 
-void probe(const Network& network, kelvin::Values values) {
+void write_hits(const kelvin::Measure& probes, const std::filesystem::path& folder) {
+  const std::string prefix = "/hits/";  // of the trained dataset, which has no name there
+  for (const auto& [name, hits] : probes.state()) {
+    if (!name.starts_with(prefix)) continue;
+    std::ofstream file(folder / (name.substr(prefix.size()) + ".hits"), std::ios::binary);
+    const auto bytes = hits.to(torch::kUInt8).contiguous();
+    file.write(static_cast<const char*>(bytes.data_ptr()),
+               static_cast<std::streamsize>(bytes.nbytes()));
+  }
+}
+
+void probe(const Network& network, const std::filesystem::path& folder, kelvin::Values values) {
   values.emplace("protocol", "reproduce");
   kelvin::Settings settings("measure.linear_probe", values);
   kelvin::MeasureSet measures;
-  measures.add("linear_probe", kelvin::measures().find("linear_probe").make({}, settings));
+  auto owned = kelvin::measures().find("linear_probe").make({}, settings);
+  const auto& probes = *owned;
+  measures.add("linear_probe", std::move(owned));
   settings.reject_unknown_keys();
   Record example;
   kelvin::extract(*network.model, network.dataset, network.dataset,
@@ -115,6 +129,7 @@ void probe(const Network& network, kelvin::Values values) {
               << reading.value << " " << reading.interval->low << " " << reading.interval->high
               << " " << reading.definition.value("l2", 0.) << "\n";
   }
+  write_hits(probes, folder);
 }
 
 void write_features(const Network& network, const std::string& layer,
@@ -146,8 +161,8 @@ kelvin::Value value_of(const std::string& text) {
 }
 
 int run(const std::vector<std::string>& words) {
-  if (words.size() < 4 || (words[0] == "features" && words.size() != 6)) {
-    std::cerr << "usage: kelvin_probe_speed probe DATA TRAIN TEST [SETTING=VALUE...]\n"
+  if (words.size() < 5 || (words[0] == "features" && words.size() != 6)) {
+    std::cerr << "usage: kelvin_probe_speed probe DATA TRAIN TEST FOLDER [SETTING=VALUE...]\n"
                  "       kelvin_probe_speed features DATA TRAIN TEST LAYER FOLDER\n";
     return 2;
   }
@@ -157,12 +172,12 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   kelvin::Values values;
-  for (size_t i = 4; i < words.size(); ++i) {
+  for (size_t i = 5; i < words.size(); ++i) {
     const auto equals = words[i].find('=');
     kelvin::check(equals != std::string::npos, words[i], ": must be SETTING=VALUE");
     values[words[i].substr(0, equals)] = value_of(words[i].substr(equals + 1));
   }
-  probe(shown, values);
+  probe(shown, words[4], values);
   return 0;
 }
 

@@ -11,19 +11,39 @@
 namespace kelvin {
 namespace {
 
-// Enough for steps that overshoot; more delays all of them, and two passes have few.
-constexpr double kMomentum = 0.5;
 // Times one over the largest curvature, which for the softmax is half of that of a quadratic loss;
 // that bound is far too careful where the classifier is sure of itself.
 constexpr double kBoldness = 2;
 constexpr double kBiasRate = 0.5;
-// Of the mean deviation: what a feature hardly does in the first samples it may do later.
-constexpr double kLeastDeviation = 0.1;
 
-torch::Tensor safe_variance(const torch::Tensor& features, const torch::Tensor& mean) {
-  const auto variance = (features - mean).square().mean(0);
-  const double least = kLeastDeviation * variance.sqrt().mean().item<double>();
-  return least > 0 ? variance + least * least : torch::ones_like(variance);
+torch::Tensor with_least_deviation(const torch::Tensor& variance) {
+  const auto varying = variance.masked_select(variance > 0);
+  if (varying.numel() == 0) return torch::ones_like(variance);
+  constexpr double kLeast = PreconditionedRegression::kLeastDeviation;
+  return variance + kLeast * kLeast * varying.median();
+}
+
+// Features that do nothing but round.  One that is 0 may only be asleep, and does not round.
+torch::Tensor dead_features(const torch::Tensor& mean, const torch::Tensor& variance) {
+  const auto rounding = PreconditionedRegression::kRounding * mean.abs();
+  return (variance.sqrt() <= rounding).logical_and(mean != 0);
+}
+
+// The largest eigenvalue, by power iteration, of diag(curvatures) after steps along the directions
+// were shortened by their shares.
+double steepest_penalty(const torch::Tensor& curvatures, const torch::Tensor& directions,
+                        const torch::Tensor& shares) {
+  constexpr int kIterations = 30;
+  double steepest = 0;
+  auto step = torch::ones_like(curvatures);
+  for (int i = 0; i < kIterations; ++i) {
+    step = step * curvatures;
+    step = step - directions.t().mv(shares * directions.mv(step));
+    steepest = step.norm().item<double>();
+    if (!(steepest > 0)) return 0;
+    step = step / steepest;
+  }
+  return steepest;
 }
 
 }  // namespace
@@ -59,13 +79,15 @@ void PreconditionedRegression::begin() {
   auto rows = torch::cat(parts);
   rows = rows.narrow(0, 0, std::min(rows.size(0), options_.statistics));
   const auto dims = rows.size(1);
+  check(torch::isfinite(rows).all().item<bool>(), "features must be finite");
   mean_ = rows.mean(0);
-  variance_ = safe_variance(rows, mean_);
-  check(torch::isfinite(variance_).all().item<bool>(), "features must be finite");
+  const auto variance = (rows - mean_).square().mean(0);
+  check(torch::isfinite(variance).all().item<bool>(), "features are too large for float32");
+  const auto is_dead = dead_features(mean_, variance);
+  variance_ = with_least_deviation(variance.masked_fill(is_dead, 0));
   const auto deviation = variance_.sqrt();
-  inverse_scale_ = (deviation * deviation.mean()).reciprocal();
-  steepest_penalty_ = (variance_ * inverse_scale_).max().item<double>();
-  fit_directions((rows - mean_) * inverse_scale_.sqrt());
+  step_scale_squared_ = (deviation * deviation.mean()).reciprocal().masked_fill(is_dead, 0);
+  fit_directions((rows - mean_) * step_scale_squared_.sqrt());
 
   const auto candidates = static_cast<int64_t>(options_.l2.size());
   weight_ = torch::zeros({candidates * options_.classes, dims});
@@ -98,7 +120,8 @@ void PreconditionedRegression::fit_directions(const torch::Tensor& scaled) {
   shares_ = (1 - top_variance_ / kept).to(torch::kFloat32);
   const auto taken = scaled.matmul(directions.t()).square().matmul(shares_);
   largest_norm_ = (scaled.square().sum(1) - taken).max().item<double>();
-  directions_ = directions * inverse_scale_.sqrt();
+  steepest_penalty_ = steepest_penalty(variance_ * step_scale_squared_, directions, shares_);
+  directions_ = directions * step_scale_squared_.sqrt();
 }
 
 void PreconditionedRegression::step(const Minibatch& batch) {
@@ -146,7 +169,7 @@ void PreconditionedRegression::descend(const torch::Tensor& residuals,
   // One step of the moving average of directions, without a matrix for the direction itself.
   velocity_.addmm_(gradient.matmul(directions_.t()) * shares_, directions_, kMomentum,
                    kMomentum - 1);
-  velocity_.addcmul_(gradient, inverse_scale_, 1 - kMomentum);
+  velocity_.addcmul_(gradient, step_scale_squared_, 1 - kMomentum);
   const double curvature = 0.5 * (largest_norm_ + (samples - 1) * top_variance_) / samples;
   if (curvature > 0) {  // otherwise nothing can be learnt
     weight_.addcmul_(velocity_, (penalty_ * steepest_penalty_ + curvature).reciprocal(),

@@ -34,7 +34,7 @@ class StreamedRegression {
 
 struct PreconditionedOptions {
   int64_t classes = 0;
-  int64_t passes = 3;  // at least 2
+  int64_t passes = 2;  // at least 2
   // Penalties l2 / 2 * |W|^2 on standardised features, trained side by side until one of them is
   // chosen before the last pass, by its accuracy on what is held out.
   std::vector<double> l2 = {1e-1, 1e-2, 1e-3};
@@ -51,6 +51,15 @@ struct PreconditionedOptions {
 // falls as a cosine to 0 in the others.
 class PreconditionedRegression : public StreamedRegression {
  public:
+  // Enough for steps that overshoot; more delays all of them, and two passes have few.
+  static constexpr double kMomentum = 0.5;
+  // Of the median deviation of the features that vary, added to every one in squares: what a
+  // feature hardly does in the first samples it may do later.
+  static constexpr double kLeastDeviation = 0.1;
+  // Of the mean of a feature: one that deviates no more, unless it is 0, does nothing but round,
+  // and gets no weight.
+  static constexpr double kRounding = 1e-6;
+
   explicit PreconditionedRegression(const PreconditionedOptions& options);
 
   void train(const Minibatch& batch) override;
@@ -75,14 +84,14 @@ class PreconditionedRegression : public StreamedRegression {
   int64_t waiting_samples_ = 0;
   bool has_begun_ = false;
 
-  torch::Tensor mean_;           // [dims]
-  torch::Tensor variance_;       // [dims]
-  torch::Tensor inverse_scale_;  // [dims], squared: of the features in which steps are taken
-  torch::Tensor directions_;     // [directions, dims], times the root of that
-  torch::Tensor shares_;         // [directions], of the step that is taken away along each
-  double top_variance_ = 0;      // along the first direction that is not shortened
-  double largest_norm_ = 0;      // squared, of a sample, after shortening
-  double steepest_penalty_ = 0;  // largest curvature in these features of a penalty of 1
+  torch::Tensor mean_;                // [dims]
+  torch::Tensor variance_;            // [dims]
+  torch::Tensor step_scale_squared_;  // [dims]; 0 for features that only round
+  torch::Tensor directions_;          // [directions, dims], times the step scale
+  torch::Tensor shares_;              // [directions], of the step that is taken away along each
+  double top_variance_ = 0;           // along the first direction that is not shortened
+  double largest_norm_ = 0;           // squared, of a sample, after shortening
+  double steepest_penalty_ = 0;       // largest curvature of a penalty of 1, after shortening
 
   torch::Tensor weight_;    // [candidates * classes, dims], of the features as they are
   torch::Tensor bias_;      // [candidates * classes], of the centred features

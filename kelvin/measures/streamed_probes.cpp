@@ -17,6 +17,11 @@ bool is_published(const ProbeOptions& options) {
   return options.protocol == ProbeProtocol::published;
 }
 
+// Between penalties, by what is held out.
+bool has_choice(const ProbeOptions& options) {
+  return !is_published(options) && options.l2.size() > 1;
+}
+
 PreconditionedOptions preconditioned(const ProbeOptions& options, int64_t classes) {
   return {.classes = classes, .passes = options.passes, .l2 = options.l2};
 }
@@ -44,10 +49,14 @@ Definition definition_of(const ProbeOptions& options) {
   return {{"protocol", "reproduce"},
           {"probe",
            "multinomial logistic regression, stochastic gradients preconditioned along the "
-           "directions of largest variance, momentum 0.5, rate falling as a cosine"},
+           "directions of largest variance, with momentum, rate falling as a cosine"},
+          {"momentum", PreconditionedRegression::kMomentum},
+          {"most_directions", PreconditionedOptions{}.directions},
           {"features",
            "flattened; penalty on those standardised by the first samples, steps in those over the "
            "root of the deviation"},
+          {"least_deviation", PreconditionedRegression::kLeastDeviation},
+          {"rounding", PreconditionedRegression::kRounding},
           {"l2_candidates", options.l2}};
 }
 
@@ -80,7 +89,7 @@ std::vector<torch::Tensor> StreamedProbes::rows_of(const Record& record) const {
 
 // The same samples in every pass, whatever their order; undefined if nothing has to be chosen.
 torch::Tensor StreamedProbes::held_out_of(const Record& record) const {
-  if (is_published(options_) || options_.l2.size() < 2) return {};
+  if (!has_choice(options_)) return {};
   const auto& indices = record.indices;
   check(indices.defined() && indices.size(0) == record.labels.size(0),
         "linear_probe: records of the training split must say which samples they are of, so that "
@@ -136,7 +145,11 @@ void StreamedProbes::finish_training() {
     layer.solver["precision"] = "float32";
     layer.solver["train_samples"] = train_samples_;
     if (const auto l2 = layer.training->l2()) layer.solver["l2"] = *l2;
-    if (held_out_ > 0) layer.solver["held_out"] = held_out_;
+    if (has_choice(options_)) layer.solver["held_out"] = held_out_;
+    if (!is_published(options_)) {
+      layer.solver["statistics_samples"] =
+          std::min(PreconditionedOptions{}.statistics, train_samples_);
+    }
     layer.training.reset();
   }
 }

@@ -1,9 +1,11 @@
 #include "kelvin/measures/streamed_probes.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include <limits>
+#include <string>
 
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
@@ -86,6 +88,11 @@ TEST(StreamedProbes, SayHowTheyWereTrained) {
   EXPECT_EQ(definition["width"], 8);
   EXPECT_NEAR(definition["held_out"].get<double>(), 90, 30);
   EXPECT_TRUE(definition.contains("l2"));
+  EXPECT_EQ(definition["momentum"], 0.5);
+  EXPECT_EQ(definition["statistics_samples"], 512);
+  EXPECT_EQ(definition["most_directions"], 64);
+  EXPECT_EQ(definition["least_deviation"], 0.1);
+  EXPECT_EQ(definition["rounding"], 1e-6);
   StreamedProbes theirs(published());
   show(theirs, all_samples(900, 1), all_samples(300, 2));
   definition = theirs.results()[1].definition;
@@ -94,6 +101,27 @@ TEST(StreamedProbes, SayHowTheyWereTrained) {
   EXPECT_EQ(definition["steps"], 5 * 29);  // 900 samples in minibatches of 32, the last of 4
   EXPECT_FALSE(definition.contains("l2"));
   EXPECT_FALSE(definition.contains("held_out"));
+  EXPECT_FALSE(definition.contains("statistics_samples"));
+}
+
+TEST(StreamedProbes, SayIfNothingWasHeldOut) {
+  // Which samples are held out depends on their numbers alone: three of them may have none.
+  auto options = reproduce();
+  Definition definition;
+  for (options.seed = 0; options.seed < 20; ++options.seed) {
+    StreamedProbes probes(options);
+    show(probes, all_samples(3, 1), all_samples(90, 2));
+    definition = probes.results()[1].definition;
+    ASSERT_TRUE(definition.contains("held_out"));
+    if (definition["held_out"] == 0) break;
+  }
+  EXPECT_EQ(definition["held_out"], 0);
+  EXPECT_EQ(definition["statistics_samples"], 3);
+  EXPECT_EQ(definition["l2"], 0.1);  // the first candidate, as none is better
+  options.l2 = {1e-3};
+  StreamedProbes probes(options);
+  show(probes, all_samples(90, 1), all_samples(90, 2));
+  EXPECT_FALSE(probes.results()[1].definition.contains("held_out"));
 }
 
 TEST(StreamedProbes, DoNotDependOnTheBatchesOfTheStream) {
@@ -104,6 +132,79 @@ TEST(StreamedProbes, DoNotDependOnTheBatchesOfTheStream) {
     show(coarse, all_samples(900, 1), all_samples(90, 2), 450);
     expect_close(fine.state().at("weight/telling"), coarse.state().at("weight/telling"), 1e-5);
     EXPECT_EQ(fine.results()[1].definition, coarse.results()[1].definition);
+  }
+}
+
+TEST(StreamedProbes, AreTheSameTwiceOnSeveralCores) {
+  // Wide enough for products to be cut up.
+  const auto with_wide_layers = [](Record record) {
+    for (const int64_t width : {500, 300, 600}) {
+      LayerRecord layer;
+      layer.name = "wide" + std::to_string(width);
+      layer.output = noise({record.labels.size(0), width}, static_cast<uint64_t>(width));
+      layer.output = layer.output.to(torch::kFloat32);
+      layer.output.select(1, 5) += record.labels;
+      record.layers.push_back(layer);
+    }
+    return record;
+  };
+  const auto train = with_wide_layers(all_samples(560, 1));
+  const auto test = with_wide_layers(all_samples(90, 2));
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(4);
+  for (const auto& options : {reproduce(), published()}) {
+    StreamedProbes first(options);
+    StreamedProbes second(options);
+    show(first, train, test);
+    show(second, train, test);
+    const auto expected = first.state();
+    const auto found = second.state();
+    EXPECT_EQ(expected.size(), 3U * 5);
+    for (const auto& [name, tensor] : expected) EXPECT_TRUE(found.at(name).equal(tensor)) << name;
+    EXPECT_EQ(first.results()[4].definition, second.results()[4].definition);
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(StreamedProbes, TakeAClassWithoutSamples) {
+  for (const auto& options : {reproduce(), published()}) {
+    auto train = all_samples(900, 1);
+    auto test = all_samples(300, 2);
+    train.classes = 5;
+    test.classes = 5;
+    StreamedProbes probes(options);
+    show(probes, train, test);
+    EXPECT_EQ(probes.results()[1].weight.size(0), 5);
+    EXPECT_GT(accuracy(probes.results()[1]), 0.65);
+  }
+}
+
+TEST(StreamedProbes, TakeASingleClassOfSeveral) {
+  auto longer = published();
+  longer.passes *= 3;  // Adam has to come away from weights drawn at random
+  for (const auto& options : {reproduce(), longer}) {
+    auto train = all_samples(900, 1);
+    auto test = all_samples(300, 2);
+    train.labels.fill_(1);
+    test.labels.fill_(1);
+    StreamedProbes probes(options);
+    show(probes, train, test);
+    for (const auto& result : probes.results()) {
+      EXPECT_EQ(accuracy(result), 1) << result.layer << " " << result.definition["protocol"];
+    }
+  }
+}
+
+TEST(StreamedProbes, NameTheCommonestClassOfAConstantLayer) {
+  for (const auto& options : {reproduce(), published()}) {
+    auto train = all_samples(1000, 1);
+    train.classes = 2;
+    train.labels = (torch::arange(1000) % 5 < 2).to(torch::kInt64);  // 600 and 400
+    train.layers.resize(1);
+    train.layers[0].output = torch::full({1000, 6}, 0.1F);  // whose mean rounds
+    StreamedProbes probes(options);
+    show(probes, train, train);
+    EXPECT_TRUE(probes.results()[0].hits.equal(train.labels == 0));
   }
 }
 
@@ -192,6 +293,11 @@ TEST(StreamedProbes, NameTheLayerThatIsNotFinite) {
     EXPECT_EQ(error_of([&] { probes.see_train(record); }),
               "linear_probe: layer 'telling': features must be finite");
   }
+  // Among the samples that statistics are of.
+  auto early = all_samples(900, 1);
+  early.layers[1].output[300][3] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(error_of([&] { StreamedProbes(reproduce()).see_train(early); }),
+            "linear_probe: layer 'telling': features must be finite");
   StreamedProbes probes(published());
   auto test = all_samples(90, 2);
   test.layers[1].output[7][3] = std::numeric_limits<float>::quiet_NaN();
