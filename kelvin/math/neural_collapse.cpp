@@ -84,6 +84,19 @@ std::optional<double> log_distance_variance(const torch::Tensor& gram) {
   return population_variance(squares.log() / 2);
 }
 
+std::optional<double> riesz_variance(const torch::Tensor& gram, int64_t dims) {
+  constexpr double kLargestLogarithm = 350;  // whose exponential can be squared, as can its inverse
+  check(dims >= 1, "riesz_variance: vectors must have at least 1 entry, got ", dims);
+  const auto cosines = pair_cosines("riesz_variance", gram);
+  if (!cosines.defined()) return std::nullopt;
+  const auto squares = 2 - 2 * cosines;
+  if (squares.min().item<double>() <= kRounding) return std::nullopt;
+  const auto exponent = static_cast<double>(dims - 2);
+  const auto logarithms = -exponent * squares.log() / 2;
+  if (logarithms.abs().max().item<double>() > kLargestLogarithm) return std::nullopt;
+  return population_variance(logarithms.exp());
+}
+
 std::optional<double> trace_of_ratio(const torch::Tensor& within, const torch::Tensor& between,
                                      double cutoff) {
   check_same_rows("trace_of_ratio", within, between);
@@ -94,6 +107,16 @@ std::optional<double> trace_of_ratio(const torch::Tensor& within, const torch::T
   const auto along = (vectors * within.matmul(vectors)).sum(0);
   const auto kept = values > cutoff * largest;
   return (along.masked_select(kept) / values.masked_select(kept)).sum().item<double>();
+}
+
+std::optional<double> trace_of_whole_ratio(const torch::Tensor& within,
+                                           const torch::Tensor& between_diagonal) {
+  check_square("trace_of_whole_ratio", within);
+  check(between_diagonal.dim() == 1 && between_diagonal.size(0) == within.size(0),
+        "trace_of_whole_ratio: needs an entry for each of ", within.size(0), " directions, got ",
+        between_diagonal.sizes());
+  if (between_diagonal.min().item<double>() <= 0) return std::nullopt;
+  return (within.diagonal() / between_diagonal).sum().item<double>();
 }
 
 std::optional<double> class_distance_variance(const torch::Tensor& variances,

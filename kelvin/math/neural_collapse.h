@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <optional>
 
 namespace kelvin {
@@ -13,6 +14,8 @@ namespace kelvin {
 // Eigenvalues of the between-class covariance up to this share of the largest count as zero: the
 // rounding of float32 features reaches that far.
 inline constexpr double kEigenvalueCutoff = 1e-12;
+// Up to this share they are not known to six digits from float64 sums, and are never inverted.
+inline constexpr double kEigenvalueRounding = 1e-20;
 
 // (I - 11^T / K) / sqrt(K - 1): the Gram matrix of a simplex equiangular tight frame (ETF), scaled
 // to Frobenius norm 1.
@@ -33,11 +36,19 @@ std::optional<double> equiangularity(const torch::Tensor& gram);
 std::optional<double> distance_variance(const torch::Tensor& gram);
 // That of the logarithms of the distances; none also if two vectors have the same direction.
 std::optional<double> log_distance_variance(const torch::Tensor& gram);
+// That of the Riesz kernel sign(s) / distance^s with s = dims - 2, where vectors have `dims`
+// entries (Liu and others, arXiv 2303.06484); none also if squares of it do not fit double
+// precision.
+std::optional<double> riesz_variance(const torch::Tensor& gram, int64_t dims);
 
 // Tr(within * between^+) of symmetric positive [n, n] matrices, inverting eigenvalues above
 // `cutoff` times the largest.  None if `between` is zero.
 std::optional<double> trace_of_ratio(const torch::Tensor& within, const torch::Tensor& between,
                                      double cutoff = kEigenvalueCutoff);
+// That of a diagonal `between` with these entries [n], all of which are inverted, however small.
+// None if there are none or one is zero.
+std::optional<double> trace_of_whole_ratio(const torch::Tensor& within,
+                                           const torch::Tensor& between_diagonal);
 
 // Class-distance normalised variance: mean over i != j of (v_i + v_j) / (2 |mu_i - mu_j|^2), of the
 // mean squared distances v [K] to the means, whose Gram matrix may be that around any point.  None

@@ -83,8 +83,16 @@ class Writer {
 };
 
 // Centred means of K classes differ in at most K - 1 directions; one more would be rounding.
-int64_t inverted_directions(const Collapse& collapse) {
+int64_t possible_directions(const Collapse& collapse) {
   return std::min(collapse.spread->directions(), collapse.centres.size() - 1);
+}
+
+// Those that are above the cutoff: they come in the order of their size.
+int64_t inverted_directions(const Collapse& collapse) {
+  const auto count = possible_directions(collapse);
+  if (count == 0) return 0;
+  const auto squares = collapse.spread->coordinates().square().sum(0).narrow(0, 0, count);
+  return (squares > collapse.cutoff * squares.max()).sum().item<int64_t>();
 }
 
 // Tr(S_W S_B^+) where `means` [K, directions] are those of S_B, around any point.
@@ -94,6 +102,16 @@ Number trace_pinv(const Collapse& collapse, const torch::Tensor& means) {
   const auto between = along.t().matmul(along) / static_cast<double>(means.size(0));
   const auto within = collapse.spread->within().narrow(0, 0, count).narrow(1, 0, count);
   return trace_of_ratio(within, between, collapse.cutoff);
+}
+
+// Tr(S_W S_B^+) with K - 1 inverted directions, whatever they hold; none if one of them holds but
+// the rounding of float64.
+Number trace_svd(const Collapse& collapse) {
+  const auto count = collapse.centres.size() - 1;
+  if (possible_directions(collapse) < count) return std::nullopt;
+  const auto means = collapse.spread->coordinates().narrow(1, 0, count);
+  const auto within = collapse.spread->within().narrow(0, 0, count).narrow(1, 0, count);
+  return trace_of_whole_ratio(within, means.square().mean(0));
 }
 
 // `means` [K, width] are whole: what the cutoff leaves out counts in a trace.
@@ -135,6 +153,13 @@ void add_nc1_variants(Writer& writer, const Collapse& collapse) {
   const Definition centring = {{"centring", "mean of all samples"}};
   auto of_pinv = definition_of_pinv(collapse);
   writer.add("nc1_trace_pinv_unscaled", trace_pinv(collapse, means), "Tr(S_W S_B^+)", of_pinv);
+  const Definition of_svd = {{"directions", collapse.centres.size() - 1}};
+  const auto svd = trace_svd(collapse);
+  writer.add("nc1_trace_svd", times(svd, 1 / classes),
+             "Tr(S_W B) / K, B: inverse of S_B in its K - 1 largest directions, however small",
+             of_svd);
+  writer.add("nc1_trace_svd_unscaled", svd,
+             "Tr(S_W B), B: inverse of S_B in its K - 1 largest directions, however small", of_svd);
   of_pinv.update(centring);
   writer.add("nc1_trace_pinv_weighted_mean",
              times(trace_pinv(collapse, around_samples), 1 / classes),
@@ -164,6 +189,9 @@ void add_nc2_variants(Writer& writer, const Collapse& collapse, const torch::Ten
              "variance over i < j of |m_i / |m_i| - m_j / |m_j||, over their number");
   writer.add("nc2_log_distance_variance", log_distance_variance(gram),
              "variance over i < j of ln |m_i / |m_i| - m_j / |m_j||, over their number");
+  writer.add("nc2_riesz_variance", riesz_variance(gram, collapse.features),
+             "variance over i < j of sign(s) / |m_i / |m_i| - m_j / |m_j||^s, over their number",
+             {{"s", collapse.features - 2}});
 }
 
 // Where all means are the same, none is nearest.

@@ -198,7 +198,8 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
       return false;
     }
     for (auto& seen : features_) {
-      seen.spread.emplace(ClassCentres(*seen.sums), cutoff_);
+      // Readings choose among all directions that are there.
+      seen.spread.emplace(ClassCentres(*seen.sums), std::min(cutoff_, kEigenvalueRounding));
       seen.sums.reset();
     }
     phase_ = Phase::spread;
@@ -377,15 +378,16 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
 };
 
 const bool registered = measures().add(
-    kName, {
-               .summary = "neural collapse, NC0 to NC5 in all published variants: classes as "
-                          "points, their means as a simplex, the classifier as their dual",
-               .reference = "Prevalence of neural collapse, doi 10.1073/pnas.2015509117",
-               .make =
-                   [](const MeasureContext& context, Settings& settings) {
-                     return std::make_unique<NeuralCollapse>(context, settings);
-                   },
-           });
+    kName,
+    {
+        .summary = "neural collapse, NC0 to NC5 in the variants that papers print: classes as "
+                   "points, their means as a simplex, the classifier as their dual",
+        .reference = "Prevalence of neural collapse, doi 10.1073/pnas.2015509117",
+        .make =
+            [](const MeasureContext& context, Settings& settings) {
+              return std::make_unique<NeuralCollapse>(context, settings);
+            },
+    });
 
 }  // namespace
 }  // namespace kelvin

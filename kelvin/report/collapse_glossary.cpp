@@ -19,7 +19,16 @@ const std::vector<Term>& collapse_glossary() {
                   "all pairs: 0 if every class is one point."},
       {.name = "nc1_trace_pinv_unscaled",
        .label = "NC1, Tr(S_W S_B^+)",
-       .meaning = "NC1 as the original notebook has it, not divided by the number of classes."},
+       .meaning = "NC1, not divided by the number of classes."},
+      {.name = "nc1_trace_svd",
+       .label = "NC1, K - 1 directions / K",
+       .meaning =
+           "NC1 with K - 1 directions of the class means inverted whatever they hold: larger "
+           "than the one with a cutoff where the means hardly use some of them."},
+      {.name = "nc1_trace_svd_unscaled",
+       .label = "NC1, K - 1 directions",
+       .meaning = "NC1 with K - 1 directions inverted, not divided by the number of classes, as "
+                  "in the original notebook."},
       {.name = "nc1_trace_pinv_weighted_mean",
        .label = "NC1 around the mean of samples",
        .meaning = "NC1 with class means taken around the mean of all samples rather than around "
@@ -56,6 +65,10 @@ const std::vector<Term>& collapse_glossary() {
        .label = "NC2, variance of log distances",
        .meaning = "How unequal the logarithms of the distances between the directions of the class "
                   "means are: 0 if all pairs are equally far."},
+      {.name = "nc2_riesz_variance",
+       .label = "NC2, variance of the Riesz kernel",
+       .meaning = "How unequal the distances between the directions of the class means are to the "
+                  "power of two less than the number of features: 0 if all pairs are equally far."},
       {.name = "nc0_weight_sum",
        .label = "NC0, sum of the classifier's rows",
        .meaning = "The length of the sum of the classifier's rows over its width: 0 if the rows "

@@ -96,8 +96,9 @@ std::vector<Term> first_terms() {
       {.name = "kappa",
        .label = "effective depth κ",
        .meaning =
-           "The share of the layers needed until a linear probe reaches 99 % of the last layer's "
-           "test accuracy: 40 % means that the remaining 60 % of the layers add next to nothing.",
+           "The share of the layers needed until a linear probe reaches a threshold, 99 % unless "
+           "its definition says otherwise, of the last layer's test accuracy: 40 % means that the "
+           "remaining 60 % of the layers add next to nothing.",
        .is_fraction = true},
       {.name = "rho",
        .label = "OOD generalisation loss ρ",

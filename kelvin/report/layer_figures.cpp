@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
+#include "kelvin/core/text.h"
 #include "kelvin/report/html.h"
 
 namespace kelvin {
@@ -46,13 +48,37 @@ std::vector<PlotPoint> layer_points(const FigureInput& in, const Group& group,
   return mean_points(values);
 }
 
+// The share of the last layer's accuracy that the runs' effective depth was counted with.  None if
+// no run has one with the logits as the last layer, or if they differ in it.
+std::optional<double> kappa_threshold(const FigureInput& in, const std::vector<size_t>& runs) {
+  std::set<double> thresholds;
+  for (const size_t i : runs) {
+    for (const auto& reading : in.runs[i].readings) {
+      const auto& definition = reading.definition;
+      if (reading.name != "kappa" || !definition.contains("threshold")) continue;
+      if (definition.value("last_layer", "logits") != "logits") continue;
+      thresholds.insert(definition["threshold"].get<double>());
+      break;  // the first is the default one
+    }
+  }
+  return thresholds.size() == 1 ? std::optional(*thresholds.begin()) : std::nullopt;
+}
+
 // The first layer that does as well as the last one.
-Mark effective_depth(const std::vector<PlotPoint>& points, int64_t colour) {
-  constexpr double kThreshold = 0.99;
+Mark effective_depth(const std::vector<PlotPoint>& points, double threshold, int64_t colour) {
   const auto first = std::find_if(points.begin(), points.end(), [&](const PlotPoint& point) {
-    return point.y >= kThreshold * points.back().y;
+    return point.y >= threshold * points.back().y;
   });
   return {.x = first->x, .y = first->y, .label = "κ", .colour = colour};
+}
+
+// What the rings are, of groups with these thresholds.
+std::string ring_text(const std::set<double>& thresholds) {
+  if (thresholds.empty()) return "";
+  const auto share = thresholds.size() == 1 ? short_number(100 * *thresholds.begin()) + " %"
+                                            : std::string("the share that its definition names");
+  return " The ring is the first layer that reaches " + share +
+         " of the last one (the effective depth κ): after it the network repeats itself.";
 }
 
 void add_probes(const FigureInput& in, std::vector<RunFigure>& figures) {
@@ -71,12 +97,16 @@ void add_probes(const FigureInput& in, std::vector<RunFigure>& figures) {
                                    : "Linear probes per layer, in distribution and on " + ood,
                       .x = {.label = "layer", .names = layers},
                       .y = {.label = "probe accuracy", .is_percent = true, .low = 0.0}};
+    std::set<double> thresholds;
     for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
       const auto& group = in.comparison.groups[g];
       const auto colour = colour_of(in, g);
       auto inside = layer_points(in, group, layers, "probe_accuracy");
       if (!inside.empty()) {
-        figure.marks.push_back(effective_depth(inside, colour));
+        if (const auto threshold = kappa_threshold(in, group.runs)) {
+          thresholds.insert(*threshold);
+          figure.marks.push_back(effective_depth(inside, *threshold, colour));
+        }
         figure.series.push_back({.label = group.short_label + (ood.empty() ? "" : " ID"),
                                  .colour = colour,
                                  .points = std::move(inside)});
@@ -96,10 +126,9 @@ void add_probes(const FigureInput& in, std::vector<RunFigure>& figures) {
          .section = kSection,
          .figure = std::move(figure),
          .how_to_read =
-             "Solid: test accuracy of a linear classifier on each layer. The ring is the first "
-             "layer within 99 % of the last one (the effective depth κ): after it the network "
-             "repeats itself. Dashed: the same on other data; where it falls with depth, the deep "
-             "layers destroy what would generalise (ρ)." +
+             "Solid: test accuracy of a linear classifier on each layer." + ring_text(thresholds) +
+             " Dashed: the same on other data; where it falls with depth, the deep layers destroy "
+             "what would generalise (ρ)." +
              seed_note(in),
          .definition = definition_of(in, named("probe_accuracy"))});
   }

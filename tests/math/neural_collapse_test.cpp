@@ -70,6 +70,27 @@ TEST(DistanceVariance, OfDirectionsInAPlaneIsKnown) {
   EXPECT_NEAR(*log_distance_variance(gram_of(simplex(6))), 0, 1e-28);
 }
 
+TEST(RieszVariance, OfDirectionsInAPlaneIsKnown) {
+  const auto rows = torch::tensor({{1.0, 0.0}, {0.0, 2.0}, {-3.0, 0.0}}, torch::kFloat64);
+  const auto variance = [](double gap) { return 2.0 / 9 * gap * gap; };
+  // Distances sqrt 2, sqrt 2 and 2, to the powers 1, 0, -1 and -2.
+  EXPECT_NEAR(*riesz_variance(gram_of(rows), 1), variance(2 - std::sqrt(2)), 1e-14);
+  EXPECT_EQ(*riesz_variance(gram_of(rows), 2), 0);
+  EXPECT_NEAR(*riesz_variance(gram_of(rows), 3), variance(std::sqrt(0.5) - 0.5), 1e-14);
+  EXPECT_NEAR(*riesz_variance(gram_of(rows), 4), variance(0.25), 1e-14);
+  EXPECT_NEAR(*riesz_variance(gram_of(simplex(6)), 64), 0, 1e-28);
+  // 2^-510 fits, its square does not.
+  EXPECT_FALSE(riesz_variance(gram_of(rows), 512).has_value());
+}
+
+TEST(TraceOfWholeRatio, InvertsWhateverThereIs) {
+  EXPECT_NEAR(*trace_of_whole_ratio(diagonal({1, 6}), doubles({2, 3})), 2.5, 1e-15);
+  EXPECT_NEAR(*trace_of_whole_ratio(diagonal({1, 6e-13}), doubles({2, 1e-13})), 6.5, 1e-12);
+  // What lies across counts for nothing.
+  const auto within = torch::tensor({{1.0, 9.0}, {9.0, 6.0}}, torch::kFloat64);
+  EXPECT_NEAR(*trace_of_whole_ratio(within, doubles({2, 3})), 2.5, 1e-15);
+}
+
 TEST(TraceOfRatio, IsThatOfTheQuotientOfDiagonals) {
   EXPECT_NEAR(*trace_of_ratio(diagonal({1, 6}), diagonal({2, 3})), 2.5, 1e-15);
 }
@@ -120,6 +141,10 @@ TEST(NeuralCollapse, HasNoNumberWhereNoneIsDefined) {
                             log_distance_variance(one),
                             log_distance_variance(same),
                             log_distance_variance(zero),
+                            riesz_variance(one, 4),
+                            riesz_variance(same, 4),
+                            riesz_variance(with_zero_row, 4),
+                            trace_of_whole_ratio(one, doubles({0})),
                             trace_of_ratio(one, 0 * one),
                             trace_of_ratio(zero.narrow(0, 0, 0), zero.narrow(0, 0, 0)),
                             class_distance_variance(doubles({1}), one),
@@ -142,6 +167,14 @@ TEST(NeuralCollapse, RejectsOtherShapes) {
             "equiangularity: must be a square matrix, got [2, 3]");
   EXPECT_EQ(error_of([&] { direction_difference(flat, flat.t()); }),
             "direction_difference: must have the same shape, got [2, 3] and [3, 2]");
+  EXPECT_EQ(error_of([&] {
+              riesz_variance(diagonal({1, 1}), 0);
+            }),
+            "riesz_variance: vectors must have at least 1 entry, got 0");
+  EXPECT_EQ(error_of([&] {
+              trace_of_whole_ratio(diagonal({1, 1}), doubles({1}));
+            }),
+            "trace_of_whole_ratio: needs an entry for each of 2 directions, got [1]");
   EXPECT_EQ(error_of([&] {
               class_distance_variance(doubles({1}), diagonal({1, 1}));
             }),
@@ -173,6 +206,7 @@ out["equinorm"] = norms.std(ddof=1) / norms.mean()
 out["angles"] = np.mean([abs(unit[i] @ unit[j] + 1 / (K - 1)) for i, j in pairs])
 out["distances"] = dist.var()
 out["logs"] = np.log(1 / dist).var()
+out["riesz"] = (1 / dist ** 3).var()
 out["trace"] = np.trace(S @ np.linalg.pinv(M.T @ M))
 out["cdnv"] = np.mean([(v[i] + v[j]) / 2 / np.sum((M[i] - M[j]) ** 2) for i, j in pairs])
 out["variance"] = np.var([w @ m for w, m in zip(W, M)], ddof=1)
@@ -189,6 +223,7 @@ out["variance"] = np.var([w @ m for w, m in zip(W, M)], ddof=1)
   expect("angles", equiangularity(gram));
   expect("distances", distance_variance(gram));
   expect("logs", log_distance_variance(gram));
+  expect("riesz", riesz_variance(gram, 5));
   expect("trace", trace_of_ratio(within, means.t().matmul(means)));
   expect("cdnv", class_distance_variance(variances, gram));
   expect("variance", dual_variance(weight, means));

@@ -104,7 +104,7 @@ TEST(NeuralCollapseMeasure, IsZeroOfACollapsedSimplex) {
       EXPECT_NEAR(reading.value, 0, 1e-12) << reading.name << " " << reading.layer;
     }
     EXPECT_EQ(names_in(readings, "last"), kOfLayers);
-    EXPECT_EQ(names_in(readings, "").size(), 29U);
+    EXPECT_EQ(names_in(readings, "").size(), 32U);
   }
 }
 
@@ -178,6 +178,56 @@ out["/orthodev_class_means"] = orthodev(np.mean([f[fy == k].mean(0) for k in np.
   // The case is not a trivial one.
   EXPECT_GT(value_of(readings, "nc1_trace_pinv"), 0.1);
   EXPECT_GT(of_test[0].value, 0);
+}
+
+// K - 1 directions whatever they hold, as the notebook of Papyan and others inverts them.
+TEST(NeuralCollapseMeasure, InvertsFaintDirectionsInTheVariantsThatDo) {
+  auto record = some_record(60, 1);
+  // One of the means hardly leaves the plane of the others.
+  auto means = noise({kClasses, 8}, 920);
+  means[4] = means.narrow(0, 0, 4).mean(0) + 3e-8 * noise({8}, 921);
+  record.layers.clear();
+  record.features = means.index({record.labels}) + 1e-4 * noise({60, 8}, 922);
+  record.weight = record.weight.to(torch::kFloat64);
+  // The classes' means become exactly those.
+  for (int64_t c = 0; c < kClasses; ++c) {
+    const auto rows = (record.labels == c).nonzero().squeeze(1);
+    const auto own = record.features.index_select(0, rows);
+    record.features.index_copy_(0, rows, own - own.mean(0) + means[c]);
+  }
+  const auto expected = oracle(std::string(kCollapseInPython) + R"(
+def put(name, value):
+    out[name] = value
+classifier_collapse(put, x["features"], x["labels"], x["logits"].argmax(1), x["weight"])
+)",
+                               {{"features", record.features},
+                                {"labels", record.labels},
+                                {"logits", record.logits},
+                                {"weight", record.weight}});
+  const auto readings = collapse_of({record});
+  EXPECT_EQ(layer_reading(readings, "nc1_trace_pinv", "").definition["directions"], 3);
+  for (const std::string name : {"nc1_trace_svd", "nc1_trace_svd_unscaled", "nc1_trace_pinv"}) {
+    const auto wanted = expected.at(name).item<double>();
+    EXPECT_NEAR(value_of(readings, name), wanted, 1e-6 * wanted) << name;
+  }
+  EXPECT_EQ(layer_reading(readings, "nc1_trace_svd", "").definition["directions"], 4);
+  EXPECT_FALSE(layer_reading(readings, "nc1_trace_svd", "").definition.contains("cutoff"));
+  EXPECT_GT(value_of(readings, "nc1_trace_svd"), 100 * value_of(readings, "nc1_trace_pinv"));
+  EXPECT_DOUBLE_EQ(value_of(readings, "nc1_trace_svd_unscaled"),
+                   kClasses * value_of(readings, "nc1_trace_svd"));
+}
+
+TEST(NeuralCollapseMeasure, InvertsNoRounding) {
+  // The last class lies amid the others: four means differ in three directions.
+  auto record = some_record(60, 1);
+  record.layers.clear();
+  const auto corners = torch::eye(4, 8, torch::kFloat64);
+  const auto means = torch::cat({corners, corners.mean(0, /*keepdim=*/true)});
+  record.features = means.index({record.labels});
+  const auto readings = collapse_of({record});
+  EXPECT_EQ(layer_reading(readings, "nc1_trace_pinv", "").definition["directions"], 3);
+  EXPECT_FALSE(has_reading(readings, "nc1_trace_svd", ""));
+  EXPECT_FALSE(has_reading(readings, "nc1_trace_svd_unscaled", ""));
 }
 
 TEST(NeuralCollapseMeasure, SaysWhatItsNumbersMean) {

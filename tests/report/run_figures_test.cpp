@@ -75,6 +75,7 @@ TEST(RunFigures, MarkTheFirstLayerAsGoodAsTheLast) {
                             .split = "test",
                             .ood = "svhn"});
   }
+  run.readings.push_back({.name = "kappa", .value = 2. / 3, .definition = {{"threshold", 0.99}}});
   const auto figures = figures_of({run});
   const auto* probes = find_lines(figures, "probes-svhn");
   ASSERT_NE(probes, nullptr);

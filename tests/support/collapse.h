@@ -78,6 +78,12 @@ def classifier_collapse(put, h, y, predicted, W, b=None):
     M_w = mu - h.mean(0)
     distances = np.array([np.linalg.norm(c["unit"][i] - c["unit"][j]) for i, j in c["pairs"]])
     put("nc1_trace_pinv_unscaled", c["trace_pinv"](M))
+    _, s, axes = np.linalg.svd(M, full_matrices=False)
+    d = h - mu[np.searchsorted(c["classes"], y)]
+    svd = sum(((d @ axes[i]) ** 2).mean() / (s[i] ** 2 / K) for i in range(K - 1))
+    put("nc1_trace_svd", svd / K)
+    put("nc1_trace_svd_unscaled", svd)
+    put("nc2_riesz_variance", (np.sign(p - 2) / distances ** (p - 2.0)).var())
     put("nc1_trace_pinv_weighted_mean", c["trace_pinv"](M_w) / K)
     put("nc1_trace_ratio_weighted_mean", c["trace_ratio"](M_w))
     put("nc2_etf_error_per_pair", etf_error(M @ M.T) / K ** 2)
