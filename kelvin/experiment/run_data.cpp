@@ -1,5 +1,6 @@
 #include "kelvin/experiment/run_data.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kelvin/core/check.h"
@@ -46,6 +47,17 @@ void check_training_splits(const RunSettings& settings, const std::vector<Datase
   }
 }
 
+// Likewise, of what is fitted to the training images of a dataset.
+void check_can_be_fitted(const std::string& measure, const RunSettings& settings,
+                         const Dataset& dataset) {
+  const auto shown = std::min(settings.measure.train_samples, dataset.train.size());
+  check(dataset.classes >= 2, "dataset '", dataset.name, "': must have at least 2 classes for '",
+        measure, "' to tell apart, has ", dataset.classes);
+  check(shown >= dataset.classes, "dataset '", dataset.name,
+        "': must show at least as many training samples as it has classes, ", dataset.classes,
+        ", for '", measure, "' to be fitted to, shows ", shown);
+}
+
 // Likewise.
 void check_attention(const std::string& key, const std::vector<std::string>& names,
                      const RunSettings& settings, Model& model, const ModelShape& shape) {
@@ -70,6 +82,11 @@ void check_measures(const RunSettings& settings, Model& model, const RunData& da
   const auto shape = shape_for(data.own);
   check_attention("measure.names", settings.measure.names, settings, model, shape);
   check_attention("measure.during", settings.measure.during, settings, model, shape);
+  for (const auto& name : settings.measure.names) {
+    if (!needs_foreign_training(*settings.make_measure(name))) continue;
+    check_can_be_fitted(name, settings, data.own);
+    for (const auto& dataset : data.foreign) check_can_be_fitted(name, settings, dataset);
+  }
   for (const auto& name : settings.measure.during) {
     check(!needs_foreign_training(*settings.make_measure(name)), "measure.during: '", name,
           "' is fitted to the training images of all datasets, which takes too long to be done "

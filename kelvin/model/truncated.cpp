@@ -74,10 +74,13 @@ Truncated::Truncated(std::shared_ptr<Model> whole, const Truncation& truncation,
   const auto image = torch::zeros({1, shape.channels, shape.height, shape.width}, device);
   Taps taps;
   const auto features = features_of(image, taps);
-  remove_unused(*whole_, parameters_of(features, *whole_));
+  const auto used = parameters_of(features, *whole_);
+  remove_unused(*whole_, used);
   for (const auto& child : whole_->named_children()) register_module(child.key(), child.value());
   for (const auto& own : whole_->named_parameters(/*recurse=*/false)) {
-    register_parameter(own.key(), own.value());
+    if (used.contains(own.value().unsafeGetTensorImpl())) {
+      register_parameter(own.key(), own.value());
+    }
   }
   probe_ = Head(features.size(1), shape.classes, {});
   probe_.register_in(*this, *this, "probe");

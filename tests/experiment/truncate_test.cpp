@@ -51,6 +51,46 @@ TEST_F(TruncatedRun, IsWhatItsFileSaysWhenThatIsMeasured) {
                    result.at("whole").at("accuracy"));
 }
 
+// Normalisation has buffers besides its weights, a vision transformer parameters of its own.
+TEST(TruncatedNetwork, OfOtherFamiliesIsWhatItsFileSays) {
+  struct Case {
+    std::vector<std::string> model;
+    std::string layer;
+  };
+  const std::vector<Case> cases = {
+      {{"model.name=resnet10", "model.width=0.125"}, "layer2.0.conv1"},
+      {{"model.name=vit_tiny", "model.width=0.34", "model.depth=2", "model.patch=8"},
+       "blocks.0.mlp.fc2"}};
+  for (const auto& [model, layer] : cases) {
+    SCOPED_TRACE(model[0]);
+    TemporaryFolder folder;
+    Config config;
+    for (const char* each :
+         {"data.name=glyphs10", "data.train_samples=128", "data.test_samples=128",
+          "data.image_size=16", "train.epochs=1", "train.batch_size=32",
+          R"(measure.names=["accuracy"])", "measure.linear_probe.max_iterations=10"}) {
+      config.apply_override(each);
+    }
+    auto settings = config;
+    for (const auto& each : model) settings.apply_override(each);
+    run(settings, folder / "run", kNoMetadata, {});
+    const std::string file = folder / "cut.safetensors";
+    const auto result = truncate(folder / "run", {.layer = layer, .output = file}, {});
+    EXPECT_LT(result.at("truncated").at("parameters"), result.at("whole").at("parameters"));
+    auto again = config;
+    for (const auto& each : result.at("settings").get<std::vector<std::string>>()) {
+      again.apply_override(each);
+    }
+    for (const auto& each : {std::string("model.name=truncated"), "model.of=" + model[0].substr(11),
+                             "model.layer=" + layer, "model.pool=" + result.at("pool").dump(),
+                             "init.pretrained=" + file}) {
+      again.apply_override(each);
+    }
+    EXPECT_DOUBLE_EQ(own_accuracy(measure_weights({.settings = again}, {})),
+                     result.at("truncated").at("accuracy"));
+  }
+}
+
 TEST_F(TruncatedRun, EndsAtTheFirstLayerThatIsGoodEnough) {
   TruncateRequest request;
   request.settings.set("measure.linear_probe.threshold", 0.01);

@@ -5,8 +5,10 @@
 
 #include "kelvin/math/pooled_features.h"
 #include "kelvin/model/description.h"
+#include "kelvin/model/layers.h"
 #include "kelvin/model/weights.h"
 #include "tests/support/built_model.h"
+#include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
@@ -59,6 +61,79 @@ TEST(Truncated, HasOnlyTheParametersThatItNeedsUnderTheirOldNames) {
                                              "layer1.0.conv2.weight", "layer1.1.bn1.weight",
                                              "layer1.1.conv1.weight", "probe.weight"}));
   EXPECT_EQ(parameter_count(*cut), 3 * 16 * 9 + 3 * 16 * 16 * 9 + 4 * 32 + 10 * 64 + 10);
+}
+
+// A scale before the first layer and one behind it, both the model's own.
+class TwiceScaled : public Model {
+ public:
+  TwiceScaled() {
+    early_ = register_parameter("early", torch::ones({1}));
+    late_ = register_parameter("late", torch::ones({1}));
+    linear_ = register_module("linear", torch::nn::Linear(4, 3));
+    head_ = Head(3, 2, {});
+    head_.register_in(*this, *this, "head");
+  }
+
+  torch::Tensor forward(const torch::Tensor& images, Taps* taps) override {
+    const auto input = early_ * images.flatten(1);
+    const auto product = linear_(input);
+    if (taps) taps->record(tap_of("linear", linear_, input, product, product));
+    return head_.forward(late_ * product, "head", taps);
+  }
+  Head* head() override { return &head_; }
+
+ private:
+  torch::Tensor early_;
+  torch::Tensor late_;
+  torch::nn::Linear linear_ = nullptr;
+  Head head_;
+};
+
+std::vector<std::string> parameter_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& each : model.named_parameters()) names.push_back(each.key());
+  return names;
+}
+
+TEST(Truncated, HasOfTheModelsOwnParametersThoseThatItNeeds) {
+  const ModelShape shape{.channels = 1, .height = 2, .width = 2, .classes = 2};
+  const Truncated cut(std::make_shared<TwiceScaled>(), {.layer = "linear"}, shape);
+  EXPECT_EQ(parameter_names(cut), (std::vector<std::string>{"early", "linear.weight", "linear.bias",
+                                                            "probe.weight", "probe.bias"}));
+  EXPECT_EQ(parameter_count(cut), 1 + 4 * 3 + 3 + 3 * 2 + 2);
+}
+
+// The tokens that a vision transformer's first layer hands on have their positions.
+TEST(Truncated, HasTheTokensOfAVisionTransformerFromItsFirstLayerOn) {
+  const auto cut =
+      built_model("truncated", {{"of", "vit_tiny"}, {"layer", "patch_embed.proj"}, {"width", 0.5}});
+  EXPECT_EQ(parameter_names(*cut),
+            (std::vector<std::string>{"cls_token", "pos_embed", "patch_embed.proj.weight",
+                                      "patch_embed.proj.bias", "probe.weight", "probe.bias"}));
+}
+
+// Buffers of normalisation and a transformer's own parameters included.
+TEST(Truncated, IsTheSameWhenItsWeightsAreLoadedAgain) {
+  torch::NoGradGuard no_grad;
+  const std::vector<Values> cases = {
+      {{"of", "resnet10"}, {"layer", "layer2.0.conv1"}, {"width", 0.125}},
+      {{"of", "vit_tiny"}, {"layer", "blocks.0.mlp.fc2"}, {"width", 0.5}, {"depth", 2}}};
+  const auto images = noise({3, 3, 32, 32}, 1).to(torch::kFloat32);
+  for (const auto& settings : cases) {
+    SCOPED_TRACE(settings.at("of").dump());
+    const auto cut = built_model("truncated", settings, {}, 1);
+    const auto fresh = cut->forward(images);
+    cut->train();
+    cut->forward(2 * images + 1);  // what normalisation keeps is no longer what it starts from
+    for (auto& parameter : cut->parameters()) parameter.add_(0.01);
+    cut->eval();
+    const TemporaryFolder folder;
+    save_weights(folder / "cut.safetensors", *cut);
+    const auto again = built_model("truncated", settings, {}, 2);
+    load_weights(folder / "cut.safetensors", *again);
+    EXPECT_TRUE(again->forward(images).equal(cut->forward(images)));
+    EXPECT_FALSE(again->forward(images).equal(fresh));
+  }
 }
 
 TEST(Truncated, SaysWhatItCosts) {
