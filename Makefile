@@ -48,8 +48,11 @@ bench: needs-bench tests-configured  ## build and run the benchmarks; those on r
 	@OMP_NUM_THREADS=1 build/kelvin_benchmarks --benchmark_enable_random_interleaving=true \
 		--benchmark_repetitions=5 --benchmark_report_aggregates_only=true
 	@build/kelvin bench train
+	@build/kelvin bench train --sweep
+	@build/kelvin bench train --sweep --precision bf16
 	@benchmarks/detector_speed.py --tool build/kelvin_detector_speed
 	@if [ -n "$$KELVIN_DATA" ]; then \
+		benchmarks/epoch_speed.py --tool build/kelvin --data "$$KELVIN_DATA" && \
 		benchmarks/batch_speed.py --tool build/kelvin_batch_speed --data "$$KELVIN_DATA" && \
 		benchmarks/decode_speed.py --tool build/kelvin_decode_speed --images "$$KELVIN_DATA/tiny-imagenet-100" && \
 		benchmarks/measure_speed.py --tool build/kelvin_measure_speed --data "$$KELVIN_DATA" && \

@@ -173,9 +173,16 @@ std::vector<double> RaceResult::ratios() const {
   return ratios;
 }
 
-double RaceResult::gflops() const {
+double RaceResult::gflops(const SideResult& side) const {
   // A multiply-add is two operations, and a step goes forward once and backward at twice the cost.
-  return 2e-9 * 3 * static_cast<double>(macs) * median_of(kelvin.images_per_second);
+  return 2e-9 * 3 * static_cast<double>(macs) * median_of(side.images_per_second);
+}
+
+double RaceResult::aim() const {
+  check(pytorch.has_value(), "race: has no aim without PyTorch");
+  constexpr double kMost = 1.5;
+  constexpr double kShareOfPeak = 0.85;
+  return std::clamp(kShareOfPeak * peak_gflops / gflops(*pytorch), 1.0, kMost);
 }
 
 double median_of(std::vector<double> values) {

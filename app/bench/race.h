@@ -51,7 +51,11 @@ struct RaceResult {
   std::string precision() const { return settings.at("train.precision"); }
   int64_t batch_size() const { return settings.at("train.batch_size"); }
   std::vector<double> ratios() const;  // kelvin's speed over PyTorch's in each round
-  double gflops() const;               // 10^9 operations a second that kelvin's steps need
+  // 10^9 operations a second that the steps of a side need.
+  double gflops(const SideResult& side) const;
+  // The ratio to reach where there is a PyTorch: 1.5, or what 85 % of the peak are of its speed if
+  // that is less, but not less than 1.
+  double aim() const;
 };
 
 // Throws an Error for no values.

@@ -19,13 +19,14 @@ std::string rate_text(const SideResult& side) {
   return fmt::format("{:.0f}", median_of(side.images_per_second));
 }
 
-// "1.32", "1.29 to 1.35"
+// "1.32", "1.29 to 1.35", "1.25"
 std::vector<std::string> ratio_cells(const RaceResult& result) {
   const auto ratios = result.ratios();
-  if (ratios.empty()) return {"", ""};
+  if (ratios.empty()) return {"", "", ""};
   const auto [smallest, largest] = std::minmax_element(ratios.begin(), ratios.end());
   return {fmt::format("{:.2f}", median_of(ratios)),
-          fmt::format("{:.2f} to {:.2f}", *smallest, *largest)};
+          fmt::format("{:.2f} to {:.2f}", *smallest, *largest),
+          fmt::format("{:.2f}", result.aim())};
 }
 
 Json json_of(const SideResult& side) {
@@ -42,7 +43,7 @@ Json json_of(const RaceResult& result) {
   kelvin["forward_ms"] = result.parts.forward;
   kelvin["backward_ms"] = result.parts.backward;
   kelvin["optimizer_ms"] = result.parts.optimizer;
-  kelvin["gflops"] = result.gflops();
+  kelvin["gflops"] = result.gflops(result.kelvin);
   Json row = {{"name", result.name},
               {"precision", result.precision()},
               {"batch_size", result.batch_size()},
@@ -51,11 +52,13 @@ Json json_of(const RaceResult& result) {
               {"kelvin", kelvin},
               {"peak_gflops", result.peak_gflops},
               {"peak_precision", result.peak_precision},
-              {"share_of_peak", result.gflops() / result.peak_gflops},
+              {"share_of_peak", result.gflops(result.kelvin) / result.peak_gflops},
               {"settings", result.settings}};
   if (!result.pytorch) return row;
   row["pytorch"] = json_of(*result.pytorch);
   row["pytorch"].update(result.about_pytorch);
+  row["pytorch"]["gflops"] = result.gflops(*result.pytorch);
+  row["aim"] = result.aim();
   const auto ratios = result.ratios();
   row["ratio"] = {{"median", median_of(ratios)},
                   {"smallest", *std::min_element(ratios.begin(), ratios.end())},
@@ -73,22 +76,22 @@ Table table_of(const std::vector<std::string>& columns) {
 }
 
 std::string share_text(const RaceResult& result) {
-  return fmt::format("{:.0f}", 100 * result.gflops() / result.peak_gflops);
+  return fmt::format("{:.0f}", 100 * result.gflops(result.kelvin) / result.peak_gflops);
 }
 
 }  // namespace
 
 Table race_table(const std::vector<RaceResult>& results) {
   auto table = table_of({"model", "precision", "batch", "kelvin images/s", "PyTorch images/s",
-                         "ratio", "spread", "GFLOP/s", "peak", "% of peak", "step ms", "data",
-                         "forward", "backward", "optimizer", "kelvin MiB", "PyTorch MiB"});
+                         "ratio", "spread", "aim", "GFLOP/s", "peak", "% of peak", "step ms",
+                         "data", "forward", "backward", "optimizer", "kelvin MiB", "PyTorch MiB"});
   for (const auto& result : results) {
     const auto& parts = result.parts;
     const auto ratio = ratio_cells(result);
     table.rows.push_back(
         {result.name, result.precision(), std::to_string(result.batch_size()),
          rate_text(result.kelvin), result.pytorch ? rate_text(*result.pytorch) : "", ratio[0],
-         ratio[1], fmt::format("{:.1f}", result.gflops()),
+         ratio[1], ratio[2], fmt::format("{:.1f}", result.gflops(result.kelvin)),
          fmt::format("{:.1f}", result.peak_gflops), share_text(result), milliseconds(parts.all),
          milliseconds(parts.data), milliseconds(parts.forward), milliseconds(parts.backward),
          milliseconds(parts.optimizer), mebibytes(result.kelvin.memory),
@@ -103,8 +106,9 @@ Table sweep_table(const std::vector<RaceResult>& results) {
   for (const auto& result : results) {
     table.rows.push_back({result.name, result.precision(), std::to_string(result.batch_size()),
                           std::to_string(result.parameters), milliseconds(result.parts.all),
-                          rate_text(result.kelvin), fmt::format("{:.1f}", result.gflops()),
-                          share_text(result), mebibytes(result.kelvin.memory)});
+                          rate_text(result.kelvin),
+                          fmt::format("{:.1f}", result.gflops(result.kelvin)), share_text(result),
+                          mebibytes(result.kelvin.memory)});
   }
   return table;
 }

@@ -73,6 +73,9 @@ TEST(BenchTrain, AgreesWithPyTorch) {
     const auto theirs = row.at("pytorch").at("first_losses").at(i).get<double>();
     EXPECT_NEAR(ours, theirs, 1e-4 * theirs);
   }
+  const auto theirs = row.at("pytorch").at("gflops").get<double>();
+  EXPECT_NEAR(row.at("aim").get<double>(),
+              std::clamp(0.85 * row.at("peak_gflops").get<double>() / theirs, 1.0, 1.5), 1e-9);
   EXPECT_NEAR(row.at("ratio").at("median").get<double>(),
               row.at("kelvin").at("images_per_second").get<double>() /
                   row.at("pytorch").at("images_per_second").get<double>(),
@@ -86,6 +89,7 @@ TEST(BenchTrain, AgreesWithPyTorchOnNetworksOfAllFamilies) {
       {"resnet18", {"model.width=0.125", "--precision", "bf16"}},
       {"vgg11_bn", {"model.width=0.0625"}},
       {"vit_tiny", {"model.depth=2", "model.width=0.25"}},
+      {"vit_tiny", {"model.depth=2", "model.patch=8", "--precision", "bf16"}},
   };
   for (const auto& [model, settings] : networks) {
     const auto result = short_bench(model, settings);
