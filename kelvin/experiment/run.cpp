@@ -17,6 +17,7 @@
 #include "kelvin/experiment/step_scalars.h"
 #include "kelvin/experiment/trained_network.h"
 #include "kelvin/experiment/trajectory.h"
+#include "kelvin/math/plain_path.h"
 #include "kelvin/model/weights.h"
 #include "kelvin/runs/run_folder.h"
 #include "kelvin/runs/run_lock.h"
@@ -90,6 +91,7 @@ class Observers {
 // The pipeline: data, model, train, representations, measures, result.  From `start` if it is set.
 RunStatus execute(RunSettings settings, const RunData& data, Model& model, const RunFolder& folder,
                   const RunContext& context, const std::optional<Checkpoint>& start) {
+  const PlainScope path(settings.train.is_plain);
   const auto& [dataset, foreign] = data;
   const auto device = device_of(settings.device);
   settings.trained_temperature = last_temperature(settings.train, dataset.train.size());

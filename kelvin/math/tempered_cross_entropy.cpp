@@ -9,6 +9,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/cross_entropy_rows.h"
 #include "kelvin/math/loss_arguments.h"
+#include "kelvin/math/plain_path.h"
 #include "kelvin/math/tempered_logs.h"
 
 namespace kelvin {
@@ -113,7 +114,7 @@ LossValues fused(const torch::Tensor& logits, const torch::Tensor& labels,
   return values;
 }
 
-// The same of LibTorch's parts, for devices that have no kernel here.
+// The same of LibTorch's parts, for the plain path and for devices that have no kernel here.
 LossValues composed(const torch::Tensor& logits, const torch::Tensor& labels,
                     const torch::Tensor& temperature, double smoothing) {
   const auto logs = tempered_logs(logits, temperature);
@@ -130,7 +131,8 @@ LossValues tempered_cross_entropy(const torch::Tensor& logits, const torch::Tens
   check(options.smoothing >= 0 && options.smoothing < 1,
         "cross_entropy: smoothing must be in [0, 1), is ", options.smoothing);
   const bool has_kernel = logits.is_cpu() && labels.is_cpu();
-  return (has_kernel ? fused : composed)(logits, labels, temperature, options.smoothing);
+  return (has_kernel && !is_plain() ? fused : composed)(logits, labels, temperature,
+                                                        options.smoothing);
 }
 
 }  // namespace kelvin

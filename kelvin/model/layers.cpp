@@ -24,14 +24,17 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
 }
 
 // Whether products of our own are to be of float32 or of bfloat16.
-bool takes_fast_products() { return !is_plain() && !at::autocast::is_cpu_enabled(); }
+bool takes_float_products() { return !is_plain() && !at::autocast::is_cpu_enabled(); }
 bool takes_brain_products() { return !is_plain() && at::autocast::is_cpu_enabled(); }
 
-// Winograd's algorithm costs a digit or two: enough to train with, not for what is measured.  What
-// is still float32 where products are to be bfloat16 is left to autocast.
+// Whether kernels that cost a digit or two will do: enough to train with, not for what is measured.
+bool takes_rougher_kernels() { return !is_plain() && torch::GradMode::is_enabled(); }
+
+// By Winograd's algorithm.  What is still float32 where products are to be bfloat16 is left to
+// autocast.
 bool takes_fast_convolutions(const torch::Tensor& input) {
   const bool is_brain = input.scalar_type() == torch::kBFloat16;
-  return !is_plain() && torch::GradMode::is_enabled() && is_brain == at::autocast::is_cpu_enabled();
+  return takes_rougher_kernels() && is_brain == at::autocast::is_cpu_enabled();
 }
 
 // A convolution that leaves maps their size and looks at the pixels next to each.
@@ -55,7 +58,7 @@ torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& inp
 
 torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
                      const torch::Tensor& bias) {
-  if (takes_fast_products() && suits_parallel_linear(input, weight)) {
+  if (takes_float_products() && suits_parallel_linear(input, weight)) {
     return parallel_linear(input, weight, bias);
   }
   if (takes_brain_products() && suits_bfloat16_linear(input, weight)) {
@@ -103,7 +106,7 @@ torch::Tensor product_of(const torch::nn::Linear& layer, const torch::Tensor& in
 
 torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right, double factor,
                          ProductOrder order) {
-  if (takes_fast_products() && !rounds_products() && suits_batched_product(left, right)) {
+  if (takes_float_products() && !rounds_products() && suits_batched_product(left, right)) {
     return batched_product(left, right, factor, order);
   }
   // The left ones are multiplied instead of the products: they are fewer numbers.
@@ -137,12 +140,14 @@ torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& pro
 }
 
 torch::Tensor residual_sum(const torch::Tensor& residual, const torch::Tensor& added) {
-  return residual + added.to(residual.scalar_type());
+  const bool is_narrow = residual.scalar_type() == torch::kFloat32 &&
+                         added.scalar_type() == torch::kBFloat16 && residual.is_cpu();
+  return residual + (is_narrow && !is_plain() ? added.to(torch::kFloat32) : added);
 }
 
 torch::Tensor gelu_of(const torch::Tensor& product) {
-  return !is_plain() && suits_one_pass_gelu(product) ? one_pass_gelu(product)
-                                                     : torch::gelu(product);
+  return takes_rougher_kernels() && suits_one_pass_gelu(product) ? one_pass_gelu(product)
+                                                                 : torch::gelu(product);
 }
 
 torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tensor& product) {

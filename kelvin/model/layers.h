@@ -40,10 +40,11 @@ bool suits_one_pass_attention(const torch::Tensor& qkv, int64_t heads);
 torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,
                           const torch::Tensor& added = {});
 
-// residual + added; LibTorch's sum of two types is ten times slower than a cast and a sum of one.
+// residual + added; on the CPU, LibTorch's sum of float32 and bfloat16 takes 17 times as long as a
+// cast and a sum of one type.  Both give the same bits.
 torch::Tensor residual_sum(const torch::Tensor& residual, const torch::Tensor& added);
 
-// torch::gelu(product), in one pass where that is possible.
+// torch::gelu(product), in one pass and to seven digits of the largest output where it is trained.
 torch::Tensor gelu_of(const torch::Tensor& product);
 
 // norm(product), of which the normalisation remembers nothing.

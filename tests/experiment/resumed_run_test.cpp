@@ -64,6 +64,32 @@ TEST(ResumedRun, EndsLikeOneThatWasNotStoppedForConvolutionsToo) {
   }
 }
 
+// By kernels of bfloat16 where the processor has them: convolutions, linear layers, attention.
+TEST(ResumedRun, EndsLikeOneThatWasNotStoppedInBfloat16) {
+  const std::vector<std::vector<const char*>> networks = {
+      {"model.name=resnet20"}, {"model.name=vit_tiny", "model.patch=8", "model.depth=2"}};
+  for (const auto& network : networks) {
+    TemporaryFolder folder;
+    Config config;
+    for (const char* each :
+         {"data.name=glyphs10", "data.train_samples=96", "data.test_samples=32",
+          "train.batch_size=16", "train.epochs=1", "train.precision=bf16", "train.lr=1e-3",
+          "measure.names=[\"accuracy\"]", "measure.epoch_samples=16"}) {
+      config.apply_override(each);
+    }
+    for (const char* each : network) config.apply_override(each);
+    run(config, folder / "straight", kNoMetadata, {});
+    int asked = 0;
+    RunContext context;
+    context.should_stop = [&] { return ++asked == 4; };
+    run(config, folder / "stopped", kNoMetadata, context);
+    ASSERT_EQ(load_run(folder / "stopped").status, RunStatus::stopped);
+    resume(folder / "stopped", kNoMetadata, /*is_inexact=*/false, {});
+    SCOPED_TRACE(network.front());
+    expect_same_run(folder / "stopped", folder / "straight");
+  }
+}
+
 TEST(ResumedRun, ForgetsWhatWasMeasuredInBetween) {
   TemporaryFolder folder;
   const std::vector<std::string> changes = {"data.ood=[]", "train.temperature_schedule=linear",

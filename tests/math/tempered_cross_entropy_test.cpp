@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kelvin/math/plain_path.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradients.h"
 #include "tests/support/oracle.h"
@@ -259,6 +260,25 @@ TEST(TemperedCrossEntropy, TakesStridesOtherLabelsAndATemperatureOfAnyType) {
   const auto single = torch::tensor({2.F}).requires_grad_();
   tempered_cross_entropy(logits.t(), labels, single).loss.backward();
   expect_close(single.grad(), plain.temperature.view({1}), 1e-7);
+}
+
+TEST(TemperedCrossEntropy, IsTheSameOnThePlainPathWhichHasSecondDerivatives) {
+  const auto logits = noise({6, 5}, 9);
+  const auto labels = labels_of({0, 1, 2, 3, 4, 0});
+  const PlainScope path(true);
+  for (const double smoothing : kSmoothings) {
+    const auto plain = ours(logits, labels, 2, smoothing);
+    const PlainScope other(false);
+    const auto fused = ours(logits, labels, 2, smoothing);
+    expect_close(plain.values.loss.detach(), fused.values.loss.detach(), 1e-12);
+    expect_close(plain.values.entropies, fused.values.entropies, 1e-12);
+    expect_close(plain.logits, fused.logits, 1e-12);
+    expect_close(plain.temperature, fused.temperature, 1e-12);
+    EXPECT_TRUE(plain.values.predictions.equal(fused.values.predictions));
+  }
+  const auto leaf = logits.clone().requires_grad_();
+  const auto loss = tempered_cross_entropy(leaf, labels, torch::tensor(2.)).loss;
+  torch::autograd::grad({loss}, {leaf}, {}, /*retain_graph=*/true, /*create_graph=*/true);
 }
 
 TEST(TemperedCrossEntropy, PassesTheIncomingGradientOn) {

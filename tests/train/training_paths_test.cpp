@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "kelvin/data/dataset.h"
+#include "kelvin/model/precision.h"
+#include "kelvin/train/train.h"
+
+namespace kelvin {
+namespace {
+
+// Networks small enough for many steps, wide enough for the kernels that training is fast by.
+struct Network {
+  std::string name;
+  Values values;
+  double rate;
+};
+
+const std::vector<Network> kNetworks = {
+    {"mlp", {{"width", 512}, {"depth", 3}}, 1e-2},
+    {"resnet20", {}, 1e-2},
+    {"vgg11_bn", {{"width", 0.25}, {"dropout", 0.0}}, 1e-2},
+    {"vit_tiny", {{"patch", 8}, {"depth", 3}}, 1e-2},
+};
+
+Dataset few_images() {
+  torch::manual_seed(5);
+  Dataset dataset{.name = "few_images", .classes = 10, .train = {}, .test = {}};
+  dataset.train = {.pixels = torch::randint(256, {16, 3, 32, 32}, torch::kUInt8),
+                   .labels = torch::arange(16) % 10};
+  dataset.test = dataset.train;
+  return dataset;
+}
+
+class LossOfEachStep : public TrainObserver {
+ public:
+  void after_step(const TrainState& state) override { losses_.push_back(state.loss); }
+  torch::Tensor losses() const { return torch::tensor(losses_, torch::kFloat64); }
+
+ private:
+  std::vector<double> losses_;
+};
+
+// Of 200 steps of the training loop.
+torch::Tensor losses_of(const Network& network, bool is_plain, Precision precision) {
+  torch::manual_seed(3);
+  Settings settings("model", network.values);
+  const auto model = models().find(network.name).build({.classes = 10}, settings);
+  LossOfEachStep observer;
+  const TrainOptions options{.epochs = 50,
+                             .batch_size = 4,
+                             .rate = network.rate,
+                             .schedule = Schedule::constant,
+                             .warmup_epochs = 0,
+                             .optimizer = {.nesterov = true, .weight_decay = 5e-4},
+                             .precision = precision,
+                             .is_plain = is_plain};
+  train(*model, few_images(), options, {&observer}, [] { return false; });
+  return observer.losses();
+}
+
+double largest(const torch::Tensor& differences) { return differences.abs().max().item<double>(); }
+
+double mean_of_last(const torch::Tensor& losses) {
+  return losses.slice(0, -16).mean().item<double>();
+}
+
+TEST(TrainingPaths, HaveTheSameLossesOverTwoHundredSteps) {
+  for (const auto& network : kNetworks) {
+    const auto plain = losses_of(network, true, Precision::fp32);
+    const auto fast = losses_of(network, false, Precision::fp32);
+    ASSERT_EQ(plain.size(0), 200);
+    RecordProperty(network.name, std::to_string(largest(fast - plain)));
+    EXPECT_LT(largest(fast - plain), 0.01) << network.name;
+    EXPECT_LT(mean_of_last(plain), 0.9 * plain[0].item<double>()) << network.name;
+  }
+}
+
+// Rounding to bfloat16 is a disturbance of some per cent at every step, on either path.
+TEST(TrainingPaths, HaveTheSameLossesInBfloat16ButForItsRounding) {
+  if (!multiplies_bfloat16(torch::kCPU)) GTEST_SKIP() << "no products of bfloat16";
+  for (const auto& network : kNetworks) {
+    const auto exact = losses_of(network, true, Precision::fp32);
+    const auto plain = losses_of(network, true, Precision::bf16);
+    const auto fast = losses_of(network, false, Precision::bf16);
+    const auto plain_error = largest(plain - exact);
+    const auto fast_error = largest(fast - exact);
+    RecordProperty(network.name, std::to_string(plain_error) + " " + std::to_string(fast_error));
+    EXPECT_LT(fast_error, 2 * plain_error + 0.01) << network.name;
+    EXPECT_LT(fast_error, 0.2) << network.name;
+    EXPECT_LT(mean_of_last(fast), 0.9 * fast[0].item<double>()) << network.name;
+  }
+}
+
+}  // namespace
+}  // namespace kelvin
