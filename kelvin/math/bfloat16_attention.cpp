@@ -6,6 +6,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/brain_attention_kernels.h"
 #include "kelvin/math/plain_path.h"
+#include "kelvin/math/tensor_numbers.h"
 
 namespace kelvin {
 namespace {
@@ -16,10 +17,6 @@ using torch::autograd::variable_list;
 constexpr auto kHeads = "heads";
 constexpr auto kFactor = "factor";
 constexpr int64_t kParts = 3;  // queries, keys and values
-
-BrainFloat* numbers(const torch::Tensor& tensor) {
-  return static_cast<BrainFloat*>(tensor.data_ptr());
-}
 
 BrainAttentionShape shape_of(const torch::Tensor& qkv, int64_t heads, double factor) {
   return {.samples = qkv.size(0),
@@ -61,17 +58,18 @@ class Bfloat16Attention : public torch::autograd::Function<Bfloat16Attention> {
 }  // namespace
 
 bool suits_bfloat16_attention(const torch::Tensor& qkv, int64_t heads) {
-  constexpr int64_t kMostTokens = 2048;  // whose shares a core has near
   return has_brain_attention() && qkv.is_cpu() && qkv.scalar_type() == torch::kBFloat16 &&
          qkv.dim() == 3 && qkv.is_contiguous() && qkv.numel() > 0 && heads >= 1 &&
-         qkv.size(2) % (kParts * heads * kBrainAttentionUnit) == 0 && qkv.size(1) <= kMostTokens;
+         qkv.size(2) % (kParts * heads * kBrainAttentionUnit) == 0 &&
+         qkv.size(1) <= kBrainAttentionTokens;
 }
 
 torch::Tensor bfloat16_attention(const torch::Tensor& qkv, int64_t heads, double factor) {
   check(
       suits_bfloat16_attention(qkv, heads),
       "bfloat16_attention: needs bfloat16 [samples, tokens, 3 * heads * width] with a width that ",
-      "is a multiple of ", kBrainAttentionUnit, ", got ", qkv.sizes(), " for ", heads, " heads");
+      "is a multiple of ", kBrainAttentionUnit, " and at most ", kBrainAttentionTokens,
+      " tokens, got ", qkv.sizes(), " for ", heads, " heads");
   return Bfloat16Attention::apply(qkv, heads, factor);
 }
 

@@ -8,6 +8,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/brain_linear_kernels.h"
 #include "kelvin/math/plain_path.h"
+#include "kelvin/math/tensor_numbers.h"
 
 namespace kelvin {
 namespace {
@@ -16,10 +17,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr auto kHasBias = "has_bias";
-
-BrainFloat* numbers(const torch::Tensor& tensor) {
-  return static_cast<BrainFloat*>(tensor.data_ptr());
-}
 
 // Calls work(begin, end) on all cores with ranges of columns that are multiples of 16.
 template <class Work>
@@ -77,6 +74,9 @@ class PairBuffers {
 
   BrainFloat* inputs() const { return numbers(inputs_); }
   BrainFloat* gradients() const { return numbers(gradients_); }
+  BrainLinearPairs of(int64_t rows) const {
+    return {.gradients = gradients(), .inputs = inputs(), .rows = rows};
+  }
 
  private:
   torch::Tensor inputs_;
@@ -93,8 +93,8 @@ void sum_rows(const BrainLinearShape& shape, const torch::Tensor& input,
                 shape.inputs, pairs.inputs(), nullptr);
     brain_pairs({.data = numbers(gradients), .columns = shape.outputs, .begin = first, .end = last},
                 0, shape.outputs, pairs.gradients(), sums.bias);
-    brain_linear_weights(shape, last - first, pairs.gradients(), pairs.inputs(), first == start, 0,
-                         shape.outputs, sums.weight);
+    brain_linear_weights(shape, pairs.of(last - first), first == start, 0, shape.outputs,
+                         sums.weight);
   }
 }
 
@@ -136,16 +136,22 @@ void sum_together(const BrainLinearShape& shape, const torch::Tensor& input,
       brain_pairs(
           {.data = numbers(gradients), .columns = shape.outputs, .begin = first, .end = last},
           begin, end, pairs.gradients(), sums.bias);
-      brain_linear_weights(shape, last - first, pairs.gradients(), pairs.inputs(), first == 0,
-                           begin, end, sums.weight);
+      brain_linear_weights(shape, pairs.of(last - first), first == 0, begin, end, sums.weight);
     });
   }
+}
+
+// Whether cores have rows of their own and there is room for as many gradients.
+bool sums_apart(const BrainLinearShape& shape) {
+  constexpr int64_t kFloats = 16 << 20;
+  return splits_rows(shape) &&
+         (at::get_num_threads() - 1) * shape.outputs * shape.inputs <= kFloats;
 }
 
 void sum_gradients(const BrainLinearShape& shape, const torch::Tensor& input,
                    const torch::Tensor& gradients, const torch::Tensor& weight,
                    const torch::Tensor& bias) {
-  if (splits_rows(shape)) {
+  if (sums_apart(shape)) {
     sum_apart(shape, input, gradients, weight, bias);
   } else {
     sum_together(shape, input, gradients,

@@ -1,19 +1,20 @@
 #include "kelvin/math/brain_attention_kernels.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "kelvin/math/brain_products.h"
+#include "kelvin/math/line_vector.h"
+#include "kelvin/math/rounded_up.h"
 
 namespace kelvin {
+
+bool has_brain_attention() { return has_brain_products(); }
 
 #if defined(__x86_64__)
 
 namespace {
 
 constexpr int64_t kLanes = kBrainLanes;
-
-int64_t rounded_up(int64_t size) { return (size + kLanes - 1) / kLanes * kLanes; }
 
 // A matrix of one head, [tokens, width], `step` numbers from one token to the next.
 template <class Number>
@@ -79,8 +80,8 @@ KELVIN_BRAIN void softmax_row(float* row, int64_t tokens, float factor) {
   const auto highest = _mm512_set1_ps(_mm512_reduce_max_ps(most));
   auto sum = _mm512_setzero_ps();
   for (int64_t i = 0; i < tokens; i += kLanes) {
-    const auto active = i < whole ? static_cast<__mmask16>(0xffff) : mask;
-    const auto share = _mm512_maskz_mov_ps(active, exponential(_mm512_loadu_ps(row + i) - highest));
+    const auto share = exponential(
+        _mm512_max_ps(_mm512_set1_ps(kLeastExponent), _mm512_loadu_ps(row + i) - highest));
     _mm512_storeu_ps(row + i, share);
     sum += share;
   }
@@ -121,14 +122,12 @@ KELVIN_BRAIN void round_rows(const float* first, const float* second, int64_t co
 class HeadWork {
  public:
   explicit HeadWork(const BrainAttentionShape& shape)
-      : shape_(shape), columns_(rounded_up(shape.tokens)), pairs_((shape.tokens + 1) / 2) {
-    const auto square = static_cast<size_t>((shape.tokens + 1) * columns_);
-    shares_.resize(square);
-    slopes_.resize(square);
-    rounded_.resize(square);
-    turned_.resize(static_cast<size_t>(pairs_ * columns_));
-    panel_.resize(static_cast<size_t>(columns_ * shape.width));
-  }
+      : shape_(shape),
+        columns_(rounded_up(shape.tokens, kLanes)),
+        pairs_((shape.tokens + 1) / 2),
+        shares_(static_cast<size_t>((shape.tokens + 1) * columns_)),
+        rounded_(static_cast<size_t>(shape.tokens * columns_)),
+        panel_(static_cast<size_t>(columns_ * shape.width / 2)) {}
 
   void forward(const BrainFloat* qkv, int64_t head, BrainFloat* mixed) {
     const auto to = head_of(mixed, 1, 0, head);
@@ -141,6 +140,8 @@ class HeadWork {
 
   void backward(const BrainFloat* qkv, const BrainFloat* gradients, int64_t head,
                 BrainFloat* result) {
+    slopes_.resize(shares_.size());
+    turned_.resize(static_cast<size_t>(pairs_ * columns_));
     const auto seen = head_of(gradients, 1, 0, head);
     compute_shares(qkv, head);
     turn(shares_);
@@ -211,7 +212,7 @@ class HeadWork {
   }
 
   // Pairs of rows of a matrix, the last of which may be one of zeros.
-  void turn(std::vector<float>& matrix) {
+  void turn(LineVector<float>& matrix) {
     std::fill_n(matrix.begin() + shape_.tokens * columns_, columns_, 0.0F);
     for (int64_t pair = 0; pair < pairs_; ++pair) {
       const auto* first = matrix.data() + 2 * pair * columns_;
@@ -234,16 +235,15 @@ class HeadWork {
   const BrainAttentionShape shape_;
   const int64_t columns_;  // tokens and zeros behind them
   const int64_t pairs_;
-  std::vector<float> shares_;  // [tokens + 1, columns]
-  std::vector<float> slopes_;  // likewise
-  std::vector<BrainFloat> rounded_;
-  std::vector<uint32_t> turned_;  // [pairs, columns]
-  std::vector<uint32_t> panel_;
+  LineVector<float> shares_;        // [tokens + 1, columns]
+  LineVector<BrainFloat> rounded_;  // [tokens, columns]
+  LineVector<uint32_t> panel_;      // [columns, width / 2], in either order
+  // For the gradient only.
+  LineVector<float> slopes_;     // [tokens + 1, columns]
+  LineVector<uint32_t> turned_;  // [pairs, columns]
 };
 
 }  // namespace
-
-bool has_brain_attention() { return has_brain_products(); }
 
 void brain_attention(const BrainAttentionShape& shape, const BrainFloat* qkv, int64_t begin,
                      int64_t end, BrainFloat* mixed) {
@@ -260,7 +260,13 @@ void brain_attention_back(const BrainAttentionShape& shape, const BrainFloat* qk
 
 #else
 
-bool has_brain_attention() { return false; }
+void brain_attention(const BrainAttentionShape&, const BrainFloat*, int64_t, int64_t, BrainFloat*) {
+  missing_kernel();
+}
+void brain_attention_back(const BrainAttentionShape&, const BrainFloat*, const BrainFloat*, int64_t,
+                          int64_t, BrainFloat*) {
+  missing_kernel();
+}
 
 #endif
 

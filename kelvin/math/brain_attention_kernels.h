@@ -7,9 +7,12 @@
 namespace kelvin {
 
 // Self-attention with products of bfloat16 and everything between them in float32, one head at a
-// time, so that its shares never leave the caches: they are computed again for the gradient.
+// time: shares of a few hundred tokens never leave the caches, and are computed again for the
+// gradient.
 
 constexpr int64_t kBrainAttentionUnit = 32;  // a head's width must be a multiple of it
+// There must be no more tokens, whose squares a core keeps: 24 MiB of them, 48 for the gradient.
+constexpr int64_t kBrainAttentionTokens = 2048;
 
 // Whether this processor has products of bfloat16 in the vectors that the kernels are written for.
 bool has_brain_attention();

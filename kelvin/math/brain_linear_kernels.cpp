@@ -1,11 +1,14 @@
 #include "kelvin/math/brain_linear_kernels.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "kelvin/math/brain_products.h"
+#include "kelvin/math/rounded_up.h"
+#include "kelvin/math/thread_scratch.h"
 
 namespace kelvin {
+
+bool has_brain_linear() { return has_brain_products(); }
 
 #if defined(__x86_64__)
 
@@ -14,12 +17,6 @@ namespace {
 constexpr int64_t kLanes = kBrainLanes;
 constexpr int64_t kPanel = 128;  // columns of results whose factors stay near the core
 constexpr int64_t kRowsNearby = 96;
-
-uint32_t* panel_buffer(int64_t pairs) {
-  thread_local std::vector<uint32_t> buffer;
-  if (buffer.size() < static_cast<size_t>(pairs)) buffer.resize(static_cast<size_t>(pairs));
-  return buffer.data();
-}
 
 // Weights of sixteen outputs, [inputs / 2, 16] pairs of inputs.
 KELVIN_BRAIN void pack_outputs(const float* weight, int64_t inputs, uint32_t* to) {
@@ -97,26 +94,25 @@ KELVIN_BRAIN void pair_columns(const BrainRows& rows, int64_t begin, int64_t end
 }
 
 // From sixteen columns to the next.
-int64_t group_size(int64_t rows) { return (rows + 1) / 2 * 2 * kLanes; }
+int64_t group_size(int64_t rows) { return rounded_up(rows, 2) * kLanes; }
 
 constexpr uintptr_t kLine = 64;  // bytes of a cache's line
 constexpr int kWeightRows = 8;   // outputs, of 32 inputs, whose sums are in registers
 
-KELVIN_BRAIN void weight_block(const BrainLinearShape& shape, int64_t rows,
-                               const BrainFloat* gradient_pairs, const BrainFloat* input_pairs,
+KELVIN_BRAIN void weight_block(const BrainLinearShape& shape, const BrainLinearPairs& pairs,
                                int64_t output, int64_t input, bool is_first, float* gradient) {
-  const auto step = group_size(rows);
+  const auto step = group_size(pairs.rows);
   const BrainProduct product{
-      .left = pairs_of(gradient_pairs + output / kLanes * step) + output % kLanes,
+      .left = pairs_of(pairs.gradients + output / kLanes * step) + output % kLanes,
       .row_step = 1,
       .term_step = kLanes,
-      .right = pairs_of(input_pairs + input / kLanes * step),
+      .right = pairs_of(pairs.inputs + input / kLanes * step),
       .vector_step = step / 2,
-      .terms = (rows + 1) / 2,
+      .terms = (pairs.rows + 1) / 2,
       .results = gradient + output * shape.inputs + input,
       .result_step = shape.inputs};
   // The optimizer is next to read them, after all other layers.
-  const bool is_whole = is_first && rows == shape.rows;
+  const bool is_whole = is_first && pairs.rows == shape.rows;
   if (is_whole && reinterpret_cast<uintptr_t>(gradient) % kLine == 0) {
     brain_product<kWeightRows, 2, BrainResults::streamed>(product);
   } else if (is_first) {
@@ -128,12 +124,10 @@ KELVIN_BRAIN void weight_block(const BrainLinearShape& shape, int64_t rows,
 
 }  // namespace
 
-bool has_brain_linear() { return has_brain_products(); }
-
 void brain_linear(const BrainLinearShape& shape, const BrainFloat* x, const float* weight,
                   const float* bias, int64_t begin, int64_t end, BrainFloat* y) {
   const auto terms = shape.inputs / 2;
-  auto* panel = panel_buffer(kPanel * terms);
+  auto* panel = thread_scratch<uint32_t>(kPanel * terms);
   for (auto first = begin; first < end; first += kPanel) {
     const auto last = std::min(first + kPanel, end);
     for (auto output = first; output < last; output += kLanes) {
@@ -149,7 +143,7 @@ void brain_linear(const BrainLinearShape& shape, const BrainFloat* x, const floa
 void brain_linear_back(const BrainLinearShape& shape, const BrainFloat* gradients,
                        const float* weight, int64_t begin, int64_t end, BrainFloat* result) {
   const auto terms = shape.outputs / 2;
-  auto* panel = panel_buffer(kPanel * terms);
+  auto* panel = thread_scratch<uint32_t>(kPanel * terms);
   for (auto first = begin; first < end; first += kPanel) {
     const auto last = std::min(first + kPanel, end);
     pack_inputs(shape, weight, first, last, panel);
@@ -179,15 +173,14 @@ void brain_pairs(const BrainRows& rows, int64_t first, int64_t last, BrainFloat*
   }
 }
 
-void brain_linear_weights(const BrainLinearShape& shape, int64_t rows,
-                          const BrainFloat* gradient_pairs, const BrainFloat* input_pairs,
+void brain_linear_weights(const BrainLinearShape& shape, const BrainLinearPairs& pairs,
                           bool is_first, int64_t begin, int64_t end, float* gradient) {
   constexpr int64_t kOutputsNearby = 32;
   for (auto first = begin; first < end; first += kOutputsNearby) {
     const auto last = std::min(first + kOutputsNearby, end);
     for (int64_t input = 0; input < shape.inputs; input += 2 * kLanes) {
       for (auto output = first; output < last; output += kWeightRows) {
-        weight_block(shape, rows, gradient_pairs, input_pairs, output, input, is_first, gradient);
+        weight_block(shape, pairs, output, input, is_first, gradient);
       }
     }
   }
@@ -196,7 +189,20 @@ void brain_linear_weights(const BrainLinearShape& shape, int64_t rows,
 
 #else
 
-bool has_brain_linear() { return false; }
+void brain_linear(const BrainLinearShape&, const BrainFloat*, const float*, const float*, int64_t,
+                  int64_t, BrainFloat*) {
+  missing_kernel();
+}
+void brain_linear_back(const BrainLinearShape&, const BrainFloat*, const float*, int64_t, int64_t,
+                       BrainFloat*) {
+  missing_kernel();
+}
+int64_t brain_pairs_size(int64_t, int64_t) { missing_kernel(); }
+void brain_pairs(const BrainRows&, int64_t, int64_t, BrainFloat*, float*) { missing_kernel(); }
+void brain_linear_weights(const BrainLinearShape&, const BrainLinearPairs&, bool, int64_t, int64_t,
+                          float*) {
+  missing_kernel();
+}
 
 #endif
 

@@ -49,10 +49,14 @@ void brain_pairs(const BrainRows& rows, int64_t first, int64_t last, BrainFloat*
 // Numbers that pairs of so many rows need.
 int64_t brain_pairs_size(int64_t rows, int64_t columns);
 
-// gradients^T x of these pairs of so many rows, added to the outputs [begin, end), multiples of 16,
-// of the gradient of the weights, or beginning it.
-void brain_linear_weights(const BrainLinearShape& shape, int64_t rows,
-                          const BrainFloat* gradient_pairs, const BrainFloat* input_pairs,
+// gradients^T x of pairs of so many rows, added to the outputs [begin, end), multiples of 16, of
+// the gradient of the weights, or beginning it.
+struct BrainLinearPairs {
+  const BrainFloat* gradients = nullptr;
+  const BrainFloat* inputs = nullptr;
+  int64_t rows = 0;
+};
+void brain_linear_weights(const BrainLinearShape& shape, const BrainLinearPairs& pairs,
                           bool is_first, int64_t begin, int64_t end, float* gradient);
 
 }  // namespace kelvin

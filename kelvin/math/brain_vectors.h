@@ -2,32 +2,48 @@
 
 // Vectors of sixteen numbers for kernels of float32 and bfloat16.  Functions that use them are
 // compiled for processors that have AVX-512 with bfloat16; has_brain_vectors() tells whether this
-// is one.
-
-#if defined(__x86_64__)
-
-#include <immintrin.h>
+// is one.  Elsewhere there are none, and every kernel that is written with them is a
+// missing_kernel().
 
 #include <cstdint>
 
 #include "kelvin/math/brain_float.h"
+#include "kelvin/math/missing_kernel.h"
+
+namespace kelvin {
+
+constexpr int64_t kBrainLanes = 16;
+
+}  // namespace kelvin
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <immintrin.h>
 
 #define KELVIN_BRAIN __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 #define KELVIN_BRAIN_INLINE KELVIN_BRAIN __attribute__((always_inline)) inline
 
 namespace kelvin {
 
-constexpr int64_t kBrainLanes = 16;
-
 inline bool has_brain_vectors() {
   return __builtin_cpu_supports("avx512bf16") > 0 && __builtin_cpu_supports("avx512bw") > 0 &&
          __builtin_cpu_supports("avx512dq") > 0 && __builtin_cpu_supports("avx512vl") > 0;
 }
 
+// Tiles of bfloat16, AMX; __builtin_cpu_supports knows them in few compilers.
+inline bool has_brain_tiles() {
+  constexpr unsigned kFeatures = 7;
+  constexpr unsigned kTiles = 1U << 22;  // in the last register
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kTiles) != 0;
+}
+
 // Whether products of these vectors are the fastest that the processor has: its tiles, if there are
 // any, multiply several times as fast, and oneDNN uses those.
 inline bool has_brain_products() {
-  return has_brain_vectors() && __builtin_cpu_supports("amx-bf16") == 0;
+  static const bool has = has_brain_vectors() && !has_brain_tiles();
+  return has;
 }
 
 KELVIN_BRAIN_INLINE __m512 wide(const BrainFloat* from) {
@@ -56,6 +72,9 @@ KELVIN_BRAIN_INLINE void store_pairs(BrainFloat* to, __m512 first, __m512 second
   _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_load_si512(kTurns), both));
 }
 
+// e^x is zero below; of numbers that are far less, exponential leaves nothing but rounding.
+constexpr float kLeastExponent = -128;
+
 // e^x: a power of two, and a series for what is left of the exponent.
 KELVIN_BRAIN_INLINE __m512 exponential(__m512 x) {
   constexpr float kLog2E = 1.44269504F;
@@ -71,6 +90,15 @@ KELVIN_BRAIN_INLINE __m512 exponential(__m512 x) {
   }
   return _mm512_scalef_ps(sum, power);
 }
+
+}  // namespace kelvin
+
+#else
+
+namespace kelvin {
+
+inline bool has_brain_vectors() { return false; }
+inline bool has_brain_products() { return false; }
 
 }  // namespace kelvin
 

@@ -6,6 +6,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/gelu_kernels.h"
 #include "kelvin/math/plain_path.h"
+#include "kelvin/math/tensor_numbers.h"
 
 namespace kelvin {
 namespace {
@@ -27,18 +28,13 @@ void for_numbers(const torch::Tensor& x, const Work& work) {
   });
 }
 
-template <class Number>
-Number* numbers(const torch::Tensor& tensor, int64_t begin) {
-  return static_cast<Number*>(tensor.data_ptr()) + begin;
-}
-
 class Gelu : public torch::autograd::Function<Gelu> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x) {
     context->save_for_backward({x});
     auto y = torch::empty_like(x);
     for_numbers(x, [&]<class Number>(int64_t begin, int64_t end, Number*) {
-      gelu_numbers<Number>(numbers<Number>(x, begin), end - begin, numbers<Number>(y, begin));
+      gelu_numbers<Number>(numbers<Number>(x) + begin, end - begin, numbers<Number>(y) + begin);
     });
     return y;
   }
@@ -49,8 +45,8 @@ class Gelu : public torch::autograd::Function<Gelu> {
     const auto gradients = results.at(0).to(x.scalar_type()).contiguous();
     auto wanted = torch::empty_like(x);
     for_numbers(x, [&]<class Number>(int64_t begin, int64_t end, Number*) {
-      gelu_gradient<Number>(numbers<Number>(x, begin), numbers<Number>(gradients, begin),
-                            end - begin, numbers<Number>(wanted, begin));
+      gelu_gradient<Number>(numbers<Number>(x) + begin, numbers<Number>(gradients) + begin,
+                            end - begin, numbers<Number>(wanted) + begin);
     });
     return {wanted};
   }

@@ -7,6 +7,8 @@
 
 namespace kelvin {
 
+bool has_gelu_kernels() { return has_brain_vectors(); }
+
 #if defined(__x86_64__)
 
 namespace {
@@ -34,9 +36,12 @@ KELVIN_BRAIN_INLINE Normal normal_at(__m512 x) {
   constexpr float kInverseRoot2Pi = 0.398942280F;
   constexpr std::array<float, 5> kSeries = {1.061405429F, -1.453152027F, 1.421413741F,
                                             -0.284496736F, 0.254829592F};
-  const auto bell = exponential(all(-0.5F) * x * x);
-  const auto t =
-      all(1) / _mm512_fmadd_ps(_mm512_abs_ps(x), all(0.3275911F * kInverseRoot2), all(1));
+  constexpr float kFarthest = 16;  // where e^(-x^2 / 2) is zero
+  static_assert(-0.5F * kFarthest * kFarthest == kLeastExponent);
+  constexpr int kLesserWithoutSign = 0b1010;
+  const auto distance = _mm512_range_ps(x, all(kFarthest), kLesserWithoutSign);
+  const auto bell = exponential(all(-0.5F) * distance * distance);
+  const auto t = all(1) / _mm512_fmadd_ps(distance, all(0.3275911F * kInverseRoot2), all(1));
   const auto beyond = all(0.5F) * t * bell * polynomial(kSeries, t);
   const auto is_negative = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ);
   return {.below = _mm512_mask_mov_ps(all(1) - beyond, is_negative, beyond),
@@ -86,8 +91,6 @@ KELVIN_BRAIN void map_back(const Number* x, const Number* gradient, int64_t coun
 
 }  // namespace
 
-bool has_gelu_kernels() { return has_brain_vectors(); }
-
 template <class Number>
 void gelu_numbers(const Number* x, int64_t count, Number* y) {
   map(x, count, y);
@@ -98,15 +101,22 @@ void gelu_gradient(const Number* x, const Number* gradient, int64_t count, Numbe
   map_back(x, gradient, count, result);
 }
 
+#else
+
+template <class Number>
+void gelu_numbers(const Number*, int64_t, Number*) {
+  missing_kernel();
+}
+template <class Number>
+void gelu_gradient(const Number*, const Number*, int64_t, Number*) {
+  missing_kernel();
+}
+
+#endif
+
 template void gelu_numbers(const float*, int64_t, float*);
 template void gelu_numbers(const BrainFloat*, int64_t, BrainFloat*);
 template void gelu_gradient(const float*, const float*, int64_t, float*);
 template void gelu_gradient(const BrainFloat*, const BrainFloat*, int64_t, BrainFloat*);
-
-#else
-
-bool has_gelu_kernels() { return false; }
-
-#endif
 
 }  // namespace kelvin

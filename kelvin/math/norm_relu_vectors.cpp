@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
-#include "kelvin/core/check.h"
 #include "kelvin/math/brain_vectors.h"
 
 namespace kelvin {
+
+bool suits_norm_relu_vectors(int64_t channels) {
+  static const bool has = has_brain_vectors();
+  return has && channels % kBrainLanes == 0;
+}
 
 #if defined(__x86_64__)
 
@@ -163,11 +167,6 @@ struct GradientVectors {
 
 }  // namespace
 
-bool suits_norm_relu_vectors(int64_t channels) {
-  static const bool has = has_brain_vectors();
-  return has && channels % kLanes == 0;
-}
-
 template <class Pixel>
 void moments_of_vectors(const Pixel* x, int64_t channels, const float* shift, int64_t begin,
                         int64_t end, double* sums) {
@@ -202,28 +201,23 @@ void gradient_vectors(const NormReluGradient<Pixel>& rows, const GradientMap& ma
 
 #else
 
-bool suits_norm_relu_vectors(int64_t) { return false; }
-
 template <class Pixel>
 void moments_of_vectors(const Pixel*, int64_t, const float*, int64_t, int64_t, double*) {
-  check(false, "norm_relu_vectors: this processor has none");
+  missing_kernel();
 }
-
 template <class Pixel>
 void norm_relu_vectors(const Pixel*, int64_t, const ChannelMap&, const Pixel*, int64_t, int64_t,
                        Pixel*) {
-  check(false, "norm_relu_vectors: this processor has none");
+  missing_kernel();
 }
-
 template <class Pixel>
 void gradient_sums_of_vectors(const NormReluGradient<Pixel>&, int64_t, int64_t, Pixel*, double*) {
-  check(false, "norm_relu_vectors: this processor has none");
+  missing_kernel();
 }
-
 template <class Pixel>
 void gradient_vectors(const NormReluGradient<Pixel>&, const GradientMap&, const Pixel*, int64_t,
                       int64_t, Pixel*) {
-  check(false, "norm_relu_vectors: this processor has none");
+  missing_kernel();
 }
 
 #endif

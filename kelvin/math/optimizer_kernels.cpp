@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 
 // Plain loops that the compiler turns into vectors, inlined into one function per instruction set.

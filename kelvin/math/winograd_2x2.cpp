@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
+#include "kelvin/math/tensor_numbers.h"
 #include "kelvin/math/winograd_2x2_kernels.h"
 #include "kelvin/math/winograd_tensors.h"
 
 namespace kelvin {
 namespace {
-
-BrainFloat* numbers(const torch::Tensor& tensor) {
-  return static_cast<BrainFloat*>(tensor.data_ptr());
-}
 
 // Transformed tiles of inputs and gradients of outputs, room for `count` shares of them.
 class ShareBuffers {

@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "kelvin/math/brain_products.h"
+#include "kelvin/math/rounded_up.h"
+#include "kelvin/math/thread_scratch.h"
 
 namespace kelvin {
+
+bool has_winograd_2x2() { return has_brain_products(); }
 
 #if defined(__x86_64__)
 
@@ -206,17 +210,19 @@ KELVIN_BRAIN void transform_gradients(const WinogradShape& shape, const BrainFlo
   }
 }
 
-// Products at all points for some outputs, [16, tiles, outputs].
+// Products at all points for the outputs [first, last), [16, tiles, outputs].
 struct ProductMatrix {
   float* data = nullptr;
   int64_t point_step = 0;
   int64_t tile_step = 0;
+  int64_t first = 0;
+  int64_t last = 0;
 };
 
-// The outputs [first, last) of one row of tiles, the first of which is number `tile`.
+// These outputs of one row of tiles, the first of which is number `tile`.
 KELVIN_BRAIN void transform_outputs(const WinogradShape& shape, const ProductMatrix& products,
-                                    const float* bias, int64_t row, int64_t tile, int64_t first,
-                                    int64_t last, BrainFloat* results) {
+                                    const float* bias, int64_t row, int64_t tile,
+                                    BrainFloat* results) {
   const auto [image, top] = tile_row(shape, row);
   const auto across = tiles_across(shape);
   const auto rows = std::min(kStep, shape.height - top);
@@ -225,7 +231,8 @@ KELVIN_BRAIN void transform_outputs(const WinogradShape& shape, const ProductMat
     auto* corner =
         results + ((image * shape.height + top) * shape.width + kStep * i) * shape.outputs;
     const auto* from = products.data + (tile + i) * products.tile_step;
-    for (auto channel = first; channel < last; channel += kLanes, from += kLanes) {
+    for (auto channel = products.first; channel < products.last;
+         channel += kLanes, from += kLanes) {
       __m512 halves[kStep][kSide];
 #pragma GCC unroll 4
       for (int column = 0; column < kSide; ++column) {
@@ -263,23 +270,14 @@ int64_t rows_at_a_time(const WinogradShape& shape) {
   return std::max<int64_t>(kTiles / (across * filling), 1) * filling;
 }
 
-int64_t rounded_up(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
-
-template <class Number>
-Number* scratch(int64_t count) {
-  thread_local std::vector<Number> buffer;
-  if (buffer.size() < static_cast<size_t>(count)) buffer.resize(static_cast<size_t>(count));
-  return buffer.data();
-}
-
-// [tiles, outputs first to last) at all points.
+// So many tiles at all points.
 KELVIN_BRAIN void multiply_tiles(const WinogradShape& shape, const TileMatrix& inputs,
-                                 const BrainFloat* weights, int64_t tiles, int64_t first,
-                                 int64_t last, const ProductMatrix& products) {
+                                 const BrainFloat* weights, int64_t tiles,
+                                 const ProductMatrix& products) {
   const auto terms = shape.inputs / 2;
   for (int64_t point = 0; point < kPoints; ++point) {
-    for (auto output = first; output < last;) {
-      const bool is_double = output + 2 * kLanes <= last;
+    for (auto output = products.first; output < products.last;) {
+      const bool is_double = output + 2 * kLanes <= products.last;
       for (int64_t tile = 0; tile < tiles; tile += kTileBlock) {
         const BrainProduct product{
             .left = pairs_of(inputs.data + point * inputs.point_step + tile * shape.inputs),
@@ -289,7 +287,7 @@ KELVIN_BRAIN void multiply_tiles(const WinogradShape& shape, const TileMatrix& i
             .vector_step = terms * kLanes,
             .terms = terms,
             .results = products.data + point * products.point_step + tile * products.tile_step +
-                       (output - first),
+                       (output - products.first),
             .result_step = products.tile_step};
         if (is_double) {
           brain_product<kTileBlock, 2, BrainResults::replaced>(product);
@@ -429,8 +427,6 @@ KELVIN_BRAIN void untransform_block(const float* from, int64_t point_step, int64
 
 }  // namespace
 
-bool has_winograd_2x2() { return has_brain_products(); }
-
 int64_t winograd_2x2_rows(const WinogradShape& shape) { return shape.images * tiles_down(shape); }
 
 void winograd_2x2_weights(const WinogradWeights<const float>& weights, const WinogradShape& shape,
@@ -451,13 +447,15 @@ void winograd_2x2_forward(const WinogradShape& shape, const BrainFloat* maps,
   const auto across = tiles_across(shape);
   const auto most = rows_at_a_time(shape);
   const auto capacity = rounded_up(most * across, kTileBlock);
-  const TileMatrix inputs{.data = scratch<BrainFloat>(kPoints * (capacity * shape.inputs + kGap)),
-                          .point_step = capacity * shape.inputs + kGap,
+  const auto input_step = capacity * shape.inputs + kGap;
+  const TileMatrix inputs{.data = thread_scratch<BrainFloat>(kPoints * input_step),
+                          .point_step = input_step,
                           .channels = shape.inputs};
   const auto panel = std::min(kPanel, shape.outputs);
-  const ProductMatrix products{.data = scratch<float>(kPoints * (capacity * panel + kLanes)),
-                               .point_step = capacity * panel + kLanes,
-                               .tile_step = panel};
+  const auto product_step = capacity * panel + kLanes;
+  ProductMatrix products{.data = thread_scratch<float>(kPoints * product_step),
+                         .point_step = product_step,
+                         .tile_step = panel};
   const std::vector<BrainFloat> zeros(static_cast<size_t>(shape.inputs));
   for (auto first = begin; first < end; first += most) {
     const auto rows = std::min(most, end - first);
@@ -465,10 +463,11 @@ void winograd_2x2_forward(const WinogradShape& shape, const BrainFloat* maps,
       transform_inputs(shape, maps, zeros.data(), first + i, i * across, inputs);
     }
     for (int64_t output = 0; output < shape.outputs; output += panel) {
-      const auto last = std::min(output + panel, shape.outputs);
-      multiply_tiles(shape, inputs, transformed, rows * across, output, last, products);
+      products.first = output;
+      products.last = std::min(output + panel, shape.outputs);
+      multiply_tiles(shape, inputs, transformed, rows * across, products);
       for (int64_t i = 0; i < rows; ++i) {
-        transform_outputs(shape, products, bias, first + i, i * across, output, last, results);
+        transform_outputs(shape, products, bias, first + i, i * across, results);
       }
     }
   }
@@ -516,12 +515,12 @@ void winograd_2x2_weight_gradient(const WinogradShape& shape, const WinogradShar
       for (int64_t input = 0; input < shape.inputs; input += is_double ? kHalf : kLanes) {
         const BrainProduct product{
             .left = pairs_of(inputs.data + point * inputs.point_step +
-                          input / kLanes * inputs.group_step) +
+                             input / kLanes * inputs.group_step) +
                     input % kLanes,
             .row_step = 1,
             .term_step = kLanes,
             .right = pairs_of(outputs.data + point * outputs.point_step +
-                           output / kLanes * outputs.group_step),
+                              output / kLanes * outputs.group_step),
             .vector_step = outputs.group_step / 2,
             .terms = rows * paired_across(shape) / 2,
             .results = transformed + (point * shape.inputs + input) * shape.outputs + output,
@@ -554,7 +553,30 @@ void winograd_2x2_untransformed(float* transformed, int64_t parts, const Winogra
 
 #else
 
-bool has_winograd_2x2() { return false; }
+int64_t winograd_2x2_rows(const WinogradShape&) { missing_kernel(); }
+void winograd_2x2_weights(const WinogradWeights<const float>&, const WinogradShape&, int64_t,
+                          int64_t, BrainFloat*) {
+  missing_kernel();
+}
+void winograd_2x2_forward(const WinogradShape&, const BrainFloat*, const BrainFloat*, const float*,
+                          BrainFloat*, int64_t, int64_t) {
+  missing_kernel();
+}
+bool winograd_2x2_is_narrow(const WinogradShape&) { missing_kernel(); }
+int64_t winograd_2x2_rows_of_a_share(const WinogradShape&) { missing_kernel(); }
+int64_t winograd_2x2_share_size(const WinogradShape&, int64_t) { missing_kernel(); }
+void winograd_2x2_share(const WinogradShape&, const BrainFloat*, const BrainFloat*, int64_t,
+                        int64_t, int64_t, const WinogradShareMaps&) {
+  missing_kernel();
+}
+void winograd_2x2_weight_gradient(const WinogradShape&, const WinogradShareMaps&, int64_t, bool,
+                                  int64_t, int64_t, float*) {
+  missing_kernel();
+}
+void winograd_2x2_untransformed(float*, int64_t, const WinogradShape&, int64_t, int64_t,
+                                const WinogradWeights<float>&) {
+  missing_kernel();
+}
 
 #endif
 

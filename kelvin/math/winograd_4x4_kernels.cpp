@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "kelvin/math/thread_scratch.h"
+
 // Everything that is hot is written over vectors of eight channels and inlined into functions that
 // are compiled for AVX2 and FMA.
 
@@ -78,23 +80,30 @@ Tile tile_of(const WinogradShape& shape, int64_t index) {
           .left = index % across * kStep};
 }
 
-// Channels of a pixel, or zeros outside of the maps.
-const float* pixel_of(const WinogradShape& shape, const float* maps, int64_t channels,
-                      const float* zeros, const Tile& tile, int64_t row, int64_t column) {
+// Maps of which so many channels lie side by side, and zeros for what is outside of them.
+struct PaddedMaps {
+  const float* data = nullptr;
+  int64_t channels = 0;
+  const float* zeros = nullptr;
+};
+
+// Channels of a pixel.
+const float* pixel_of(const WinogradShape& shape, const PaddedMaps& maps, const Tile& tile,
+                      int64_t row, int64_t column) {
   const auto y = tile.top + row;
   const auto x = tile.left + column;
-  if (y < 0 || y >= shape.height || x < 0 || x >= shape.width) return zeros;
-  return maps + ((tile.image * shape.height + y) * shape.width + x) * channels;
+  if (y < 0 || y >= shape.height || x < 0 || x >= shape.width) return maps.zeros;
+  return maps.data + ((tile.image * shape.height + y) * shape.width + x) * maps.channels;
 }
 
 // Inputs of one tile to row `index` of [36, tiles, channels], where `step` lies between points.
-KELVIN_AVX2 void transform_inputs(const WinogradShape& shape, const float* maps, const float* zeros,
+KELVIN_AVX2 void transform_inputs(const WinogradShape& shape, const PaddedMaps& maps,
                                   const Tile& tile, int64_t step, int64_t index,
                                   float* transformed) {
   const float* pixels[kSide][kSide];
   for (int64_t row = 0; row < kSide; ++row) {
     for (int64_t column = 0; column < kSide; ++column) {
-      pixels[row][column] = pixel_of(shape, maps, shape.inputs, zeros, tile, row - 1, column - 1);
+      pixels[row][column] = pixel_of(shape, maps, tile, row - 1, column - 1);
     }
   }
   auto* to = transformed + index * shape.inputs;
@@ -116,13 +125,13 @@ KELVIN_AVX2 void transform_inputs(const WinogradShape& shape, const float* maps,
 }
 
 // Gradients of the outputs of one tile, likewise.
-KELVIN_AVX2 void transform_gradients(const WinogradShape& shape, const float* maps,
-                                     int64_t channels, const float* zeros, const Tile& tile,
-                                     int64_t step, int64_t index, float* transformed) {
+KELVIN_AVX2 void transform_gradients(const WinogradShape& shape, const PaddedMaps& maps,
+                                     const Tile& tile, int64_t step, int64_t index,
+                                     float* transformed) {
   const float* pixels[kStep][kStep];
   for (int64_t row = 0; row < kStep; ++row) {
     for (int64_t column = 0; column < kStep; ++column) {
-      pixels[row][column] = pixel_of(shape, maps, channels, zeros, tile, row, column);
+      pixels[row][column] = pixel_of(shape, maps, tile, row, column);
     }
   }
   auto* to = transformed + index * shape.outputs;
@@ -260,13 +269,6 @@ int64_t tiles_at_a_time(const WinogradShape& shape) {
 // few places in the cache.
 int64_t step_of(int64_t tiles, int64_t channels) { return tiles * channels + kLanes; }
 
-std::vector<float>& scratch(int which, int64_t floats) {
-  thread_local std::array<std::vector<float>, 3> buffers;
-  auto& buffer = buffers.at(static_cast<size_t>(which));
-  if (buffer.size() < static_cast<size_t>(floats)) buffer.resize(static_cast<size_t>(floats));
-  return buffer;
-}
-
 using Lanes = std::array<float, kLanes>;
 
 // G w, of a row or column of weights, for sixteen outputs at once.
@@ -390,15 +392,16 @@ void winograd_4x4_forward(const WinogradShape& shape, const float* maps, const f
                           const float* bias, const WinogradResults& results, int64_t begin,
                           int64_t end) {
   const auto most = std::min(tiles_at_a_time(shape), end - begin);
-  auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
-  auto* outputs = scratch(1, kPoints * step_of(most, shape.outputs)).data();
+  auto* inputs = thread_scratch<float, 0>(kPoints * step_of(most, shape.inputs));
+  auto* outputs = thread_scratch<float, 1>(kPoints * step_of(most, shape.outputs));
   const std::vector<float> zeros(static_cast<size_t>(shape.inputs));
+  const PaddedMaps padded{.data = maps, .channels = shape.inputs, .zeros = zeros.data()};
   for (auto first = begin; first < end; first += most) {
     const auto tiles = std::min(most, end - first);
     const auto input_step = step_of(tiles, shape.inputs);
     const auto output_step = step_of(tiles, shape.outputs);
     for (int64_t i = 0; i < tiles; ++i) {
-      transform_inputs(shape, maps, zeros.data(), tile_of(shape, first + i), input_step, i, inputs);
+      transform_inputs(shape, padded, tile_of(shape, first + i), input_step, i, inputs);
     }
     for (int64_t point = 0; point < kPoints; ++point) {
       for (int64_t output = 0; output < shape.outputs; output += kLanes) {
@@ -424,17 +427,19 @@ void winograd_4x4_weight_gradient(const WinogradShape& shape, const float* maps,
                                   float* transformed) {
   const auto [channels, begin, end, first_output, last_output] = share;
   const auto most = std::min(tiles_at_a_time(shape), end - begin);
-  auto* inputs = scratch(0, kPoints * step_of(most, shape.inputs)).data();
-  auto* outputs = scratch(1, kPoints * step_of(most, shape.outputs)).data();
+  auto* inputs = thread_scratch<float, 0>(kPoints * step_of(most, shape.inputs));
+  auto* outputs = thread_scratch<float, 1>(kPoints * step_of(most, shape.outputs));
   const std::vector<float> zeros(static_cast<size_t>(std::max(shape.inputs, shape.outputs)));
+  const PaddedMaps padded{.data = maps, .channels = shape.inputs, .zeros = zeros.data()};
+  const PaddedMaps padded_gradients{.data = gradients, .channels = channels, .zeros = zeros.data()};
   for (auto first = begin; first < end; first += most) {
     const auto tiles = std::min(most, end - first);
     const auto input_step = step_of(tiles, shape.inputs);
     const auto output_step = step_of(tiles, shape.outputs);
     for (int64_t i = 0; i < tiles; ++i) {
       const auto tile = tile_of(shape, first + i);
-      transform_inputs(shape, maps, zeros.data(), tile, input_step, i, inputs);
-      transform_gradients(shape, gradients, channels, zeros.data(), tile, output_step, i, outputs);
+      transform_inputs(shape, padded, tile, input_step, i, inputs);
+      transform_gradients(shape, padded_gradients, tile, output_step, i, outputs);
     }
     for (int64_t point = 0; point < kPoints; ++point) {
       for (auto output = first_output; output < last_output; output += kLanes) {

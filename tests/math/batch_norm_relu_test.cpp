@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -172,6 +173,21 @@ TEST(RunningNormRelu, IsLibTorchsInEvaluation) {
     EXPECT_TRUE(norm.running_variance.equal(setting.running_variance));
     EXPECT_FALSE(result.requires_grad());
   }
+}
+
+TEST(BatchNormRelu, HasFirstDerivativesOnly) {
+  const auto setting = setting_of({2, 4, 3, 3}, false);
+  const auto maps = setting.maps.clone().set_requires_grad(true);
+  const BatchNorm norm{.weight = setting.weight,
+                       .bias = setting.bias,
+                       .running_mean = setting.running_mean,
+                       .running_variance = setting.running_variance};
+  const auto sum = batch_norm_relu(maps, norm).square().sum();
+  EXPECT_EQ(error_of([&] {
+              torch::autograd::grad({sum}, {maps}, {}, /*retain_graph=*/true,
+                                    /*create_graph=*/true);
+            }),
+            "batch_norm_relu: has first derivatives only; those of higher order need a PlainScope");
 }
 
 TEST(BatchNormRelu, SaysWhatItCannotDo) {

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -97,6 +98,18 @@ TEST(Bfloat16Attention, SurvivesLargeLogits) {
   EXPECT_TRUE(own.grad().isfinite().all().item<bool>());
 }
 
+TEST(Bfloat16Attention, HasFirstDerivativesOnly) {
+  if (!has_brain_attention()) GTEST_SKIP() << "no products of bfloat16";
+  const auto qkv = torch::ones({1, 2, 3 * 32}, torch::kBFloat16).set_requires_grad(true);
+  const auto sum = bfloat16_attention(qkv, 1, 1).square().sum();
+  EXPECT_EQ(
+      error_of([&] {
+        torch::autograd::grad({sum}, {qkv}, {}, /*retain_graph=*/true,
+                              /*create_graph=*/true);
+      }),
+      "bfloat16_attention: has first derivatives only; those of higher order need a PlainScope");
+}
+
 TEST(Bfloat16Attention, SaysWhatItCannotDo) {
   const auto qkv = torch::zeros({2, 4, 3 * 64}, torch::kBFloat16);
   EXPECT_EQ(suits_bfloat16_attention(qkv, 2), has_brain_attention());
@@ -104,9 +117,10 @@ TEST(Bfloat16Attention, SaysWhatItCannotDo) {
   EXPECT_FALSE(suits_bfloat16_attention(qkv, 4));
   EXPECT_FALSE(suits_bfloat16_attention(qkv.to(torch::kFloat32), 2));
   EXPECT_FALSE(suits_bfloat16_attention(qkv.transpose(0, 1), 2));
+  EXPECT_FALSE(suits_bfloat16_attention(torch::zeros({1, 2049, 96}, torch::kBFloat16), 1));
   EXPECT_EQ(error_of([&] { bfloat16_attention(qkv, 4, 1); }),
             "bfloat16_attention: needs bfloat16 [samples, tokens, 3 * heads * width] with a width "
-            "that is a multiple of 32, got [2, 4, 192] for 4 heads");
+            "that is a multiple of 32 and at most 2048 tokens, got [2, 4, 192] for 4 heads");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -79,11 +80,13 @@ TEST_P(Bfloat16Linear, IsLibTorchsInDoublePrecisionButForRounding) {
 }
 
 // One row; rows that fill no block, blocks of twelve, of four and single ones; more rows than one
-// share of the gradient has, an odd number of them; panels that are not full.
+// share of the gradient has, an odd number of them, in narrow and wide layers, whose cores sum
+// apart or together as there are more or fewer threads; panels that are not full.
 INSTANTIATE_TEST_SUITE_P(Shapes, Bfloat16Linear,
                          testing::Values(Case{{1}, 32, 32}, Case{{7}, 64, 96}, Case{{31}, 96, 160},
                                          Case{{128}, 256, 128}, Case{{2, 3, 5}, 32, 64},
-                                         Case{{1029}, 64, 32}, Case{{2049}, 32, 96}));
+                                         Case{{1029}, 64, 32}, Case{{2049}, 32, 96},
+                                         Case{{1100}, 512, 288}));
 
 TEST(Bfloat16Linear, IsExactOnSmallWholeNumbers) {
   if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
@@ -110,15 +113,60 @@ TEST(Bfloat16Linear, ComputesOnlyTheGradientsThatAreWanted) {
 TEST(Bfloat16Linear, IsTheSameEveryTime) {
   if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
   torch::manual_seed(1);
-  const auto layer = drawn({{300}, 64, 64});
-  const auto seen = torch::randn({300, 64});
-  std::vector<torch::Tensor> gradients;
-  for (int i = 0; i < 2; ++i) {
-    auto own = Layer(layer).wants_gradients();
-    bfloat16_linear(own.input, own.weight, own.bias).backward(seen.to(torch::kBFloat16));
-    gradients.push_back(own.weight.grad());
+  constexpr int kThreads = 2;
+  const auto before = at::get_num_threads();
+  at::set_num_threads(kThreads);
+  // Of few rows cores sum together, of many apart.
+  for (const int64_t rows : {300, kThreads * 1024 + 77}) {
+    const auto layer = drawn({{rows}, 64, 96});
+    const auto seen = torch::randn({rows, 96}).to(torch::kBFloat16);
+    std::vector<Layer> gradients;
+    for (int i = 0; i < 3; ++i) {
+      auto own = Layer(layer).wants_gradients();
+      bfloat16_linear(own.input, own.weight, own.bias).backward(seen);
+      gradients.push_back({own.input.grad(), own.weight.grad(), own.bias.grad()});
+    }
+    for (const auto& again : gradients) {
+      EXPECT_TRUE(again.input.equal(gradients.at(0).input)) << rows;
+      EXPECT_TRUE(again.weight.equal(gradients.at(0).weight)) << rows;
+      EXPECT_TRUE(again.bias.equal(gradients.at(0).bias)) << rows;
+    }
   }
-  EXPECT_TRUE(gradients.at(0).equal(gradients.at(1)));
+  at::set_num_threads(before);
+}
+
+// Only sums over rows depend on how these are dealt.
+TEST(Bfloat16Linear, GivesARowTheSameBitsAloneAndAmongOthersOnAnyNumberOfThreads) {
+  if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
+  torch::manual_seed(2);
+  const auto layer = drawn({{2085}, 64, 96});
+  const auto before = at::get_num_threads();
+  const auto results = [&](const torch::Tensor& input, int threads) {
+    at::set_num_threads(threads);
+    const auto x = input.clone().set_requires_grad(true);
+    const auto y = bfloat16_linear(x, layer.weight, layer.bias);
+    y.backward(torch::ones_like(y));
+    at::set_num_threads(before);
+    return std::vector{y.detach(), x.grad()};
+  };
+  const auto together = results(layer.input, 2);
+  const auto fewer = results(layer.input, 3);
+  const auto alone = results(layer.input.narrow(0, 1500, 1), 1);
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_TRUE(fewer[i].equal(together[i])) << i;
+    EXPECT_TRUE(alone[i].equal(together[i].narrow(0, 1500, 1))) << i;
+  }
+}
+
+TEST(Bfloat16Linear, HasFirstDerivativesOnly) {
+  if (!has_brain_linear()) GTEST_SKIP() << "no products of bfloat16";
+  const auto x = torch::ones({2, 32}).set_requires_grad(true);
+  const auto sum = bfloat16_linear(x, torch::ones({32, 32})).square().sum();
+  EXPECT_EQ(error_of([&] {
+              torch::autograd::grad({sum}, {x}, {}, /*retain_graph=*/true,
+                                    /*create_graph=*/true);
+            }),
+            "bfloat16_linear: has first derivatives only; those of higher order need a PlainScope");
 }
 
 TEST(Bfloat16Linear, SaysWhatItCannotDo) {

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -190,6 +191,17 @@ TEST(Convolution3x3, HandsOnWhatIsNotFinite) {
   EXPECT_TRUE(convolution_3x3(x, w).isnan().any().item<bool>());
   if (!has_winograd_2x2()) return;
   EXPECT_TRUE(convolution_3x3(x.to(torch::kBFloat16), w).isnan().any().item<bool>());
+}
+
+TEST(Convolution3x3, HasFirstDerivativesOnly) {
+  if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
+  const auto x = torch::ones({1, 16, 4, 4}).set_requires_grad(true);
+  const auto sum = convolution_3x3(x, torch::ones({16, 16, 3, 3})).square().sum();
+  EXPECT_EQ(error_of([&] {
+              torch::autograd::grad({sum}, {x}, {}, /*retain_graph=*/true,
+                                    /*create_graph=*/true);
+            }),
+            "convolution_3x3: has first derivatives only; those of higher order need a PlainScope");
 }
 
 TEST(Convolution3x3, SaysWhatItCannotDo) {

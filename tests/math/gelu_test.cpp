@@ -1,6 +1,7 @@
 #include "kelvin/math/gelu.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
 #include <limits>
@@ -69,6 +70,16 @@ TEST_F(OnePassGelu, HandsOnWhatIsNotFinite) {
   EXPECT_EQ(y[2].item<float>(), 1e30F);
   EXPECT_EQ(y[3].item<float>(), 0);
   EXPECT_EQ(y[4].item<float>(), 0);
+}
+
+TEST_F(OnePassGelu, HasFirstDerivativesOnly) {
+  const auto x = torch::ones({3}).set_requires_grad(true);
+  const auto sum = one_pass_gelu(x).square().sum();
+  EXPECT_EQ(error_of([&] {
+              torch::autograd::grad({sum}, {x}, {}, /*retain_graph=*/true,
+                                    /*create_graph=*/true);
+            }),
+            "one_pass_gelu: has first derivatives only; those of higher order need a PlainScope");
 }
 
 TEST_F(OnePassGelu, SaysWhatItCannotDo) {

@@ -69,7 +69,12 @@ TEST_P(NormReluRows, MapAddAndCutOff) {
     }
   }
   norm_relu_rows(x_.data(), channels_, map(), added_.data(), 0, kRows, y.data());
-  EXPECT_NEAR(y.at(channels_ + 2), std::max(z(1, 2) + added_.at(channels_ + 2), 0.0F), 1e-5);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t c = 0; c < channels_; ++c) {
+      const auto i = row * channels_ + c;
+      EXPECT_NEAR(y.at(i), std::max(z(row, c) + added_.at(i), 0.0F), 1e-5);
+    }
+  }
 }
 
 TEST_P(NormReluRows, KeepNan) {
@@ -122,6 +127,81 @@ TEST_P(NormReluRows, SumGradientsOfWhatWasPositive) {
       EXPECT_NEAR(sums.at(c), sum, 1e-4);
       EXPECT_NEAR(sums.at(channels_ + c), products, 1e-3);
     }
+  }
+}
+
+using Brains = std::vector<BrainFloat>;
+
+Brains rounded(const Floats& values) {
+  Brains result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) put(values[i], result[i]);
+  return result;
+}
+
+Floats floats(const Brains& values) {
+  Floats result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) result[i] = number(values[i]);
+  return result;
+}
+
+// Off by its own rounding and by that of float32 on the way.
+void expect_rounded(const Brains& ours, const Floats& exact) {
+  for (size_t i = 0; i < exact.size(); ++i) {
+    ASSERT_NEAR(number(ours[i]), exact[i], 0x1p-8 * std::abs(exact[i]) + 1e-5) << i;
+  }
+}
+
+// Kernels of bfloat16 compute what those of float do from the same numbers, and round it.
+TEST_P(NormReluRows, OfBfloat16AreThoseOfFloatRounded) {
+  const auto x = rounded(x_);
+  const auto gradient = rounded(gradient_);
+  const auto added = rounded(added_);
+  const auto wide_x = floats(x);
+  const auto wide_gradient = floats(gradient);
+  const auto wide_added = floats(added);
+  const auto expect_equal_sums = [](const Doubles& ours, const Doubles& expected) {
+    for (size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], expected[i], 1e-4) << i;
+  };
+  Doubles sums(2 * channels_);
+  Doubles expected_sums(2 * channels_);
+  moments_of_rows(x.data(), channels_, mean_.data(), 3, kRows, sums.data());
+  moments_of_rows(wide_x.data(), channels_, mean_.data(), 3, kRows, expected_sums.data());
+  expect_equal_sums(sums, expected_sums);
+  for (const bool is_added : {false, true}) {
+    Brains y(x.size());
+    norm_relu_rows<BrainFloat>(x.data(), channels_, map(), is_added ? added.data() : nullptr, 0,
+                               kRows, y.data());
+    Floats wide_y(x.size());
+    norm_relu_rows<float>(wide_x.data(), channels_, map(), is_added ? wide_added.data() : nullptr,
+                          0, kRows, wide_y.data());
+    expect_rounded(y, wide_y);
+    const NormReluGradient<BrainFloat> rows{.x = x.data(),
+                                            .gradient = gradient.data(),
+                                            .y = is_added ? y.data() : nullptr,
+                                            .channels = channels_,
+                                            .map = map(),
+                                            .mean = mean_.data()};
+    const NormReluGradient<float> wide_rows{.x = wide_x.data(),
+                                            .gradient = wide_gradient.data(),
+                                            .y = is_added ? wide_y.data() : nullptr,
+                                            .channels = channels_,
+                                            .map = map(),
+                                            .mean = mean_.data()};
+    Brains masked(x.size());
+    Floats wide_masked(x.size());
+    auto* mask = is_added ? masked.data() : nullptr;
+    auto* wide_mask = is_added ? wide_masked.data() : nullptr;
+    gradient_sums_of_rows<BrainFloat>(rows, 0, kRows, mask, sums.data());
+    gradient_sums_of_rows<float>(wide_rows, 0, kRows, wide_mask, expected_sums.data());
+    expect_equal_sums(sums, expected_sums);
+    EXPECT_EQ(floats(masked), wide_masked);
+    const GradientMap by{
+        .of_gradient = scale_.data(), .of_x = offset_.data(), .constant = mean_.data()};
+    Brains result(x.size());
+    Floats wide_result(x.size());
+    gradient_rows<BrainFloat>(rows, by, mask, 0, kRows, result.data());
+    gradient_rows<float>(wide_rows, by, wide_mask, 0, kRows, wide_result.data());
+    expect_rounded(result, wide_result);
   }
 }
 
