@@ -193,7 +193,12 @@ TEST_P(ModelPaths, AreAsFarFromDoublePrecisionInBfloat16) {
   RecordProperty("plain_error", std::to_string(plain_error / scale));
   RecordProperty("fast_over_plain", std::to_string(fast_error / plain_error));
   EXPECT_LT(fast_error, 1.5 * plain_error + 0.02 * scale);
-  EXPECT_GT(torch::cosine_similarity(fast, plain, 0).item<double>(), 0.9);
+  // Where deep networks were just drawn, either path may be off by as much as the gradient itself.
+  const auto cosine = [&](const torch::Tensor& gradients) {
+    return torch::cosine_similarity(gradients, exact, 0).item<double>();
+  };
+  EXPECT_GT(cosine(fast), cosine(plain) - 0.1);
+  EXPECT_NEAR(std::log2(fast.norm().item<double>() / plain.norm().item<double>()), 0, 0.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Registered, ModelPaths, testing::ValuesIn(models().names()),

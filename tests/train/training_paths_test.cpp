@@ -16,13 +16,14 @@ struct Network {
   std::string name;
   Values values;
   double rate;
+  double falls_to;  // at least this share of its first loss
 };
 
 const std::vector<Network> kNetworks = {
-    {"mlp", {{"width", 512}, {"depth", 3}}, 1e-2},
-    {"resnet20", {}, 1e-2},
-    {"vgg11_bn", {{"width", 0.25}, {"dropout", 0.0}}, 1e-2},
-    {"vit_tiny", {{"patch", 8}, {"depth", 3}}, 1e-2},
+    {"mlp", {{"width", 512}, {"depth", 3}}, 1e-2, 0.9},
+    {"resnet20", {}, 2e-3, 0.9},
+    {"vgg11_bn", {{"width", 0.25}, {"dropout", 0.0}}, 6e-3, 0.95},
+    {"vit_tiny", {{"patch", 8}, {"depth", 3}}, 1e-2, 0.9},
 };
 
 Dataset few_images() {
@@ -49,8 +50,8 @@ torch::Tensor losses_of(const Network& network, bool is_plain, Precision precisi
   Settings settings("model", network.values);
   const auto model = models().find(network.name).build({.classes = 10}, settings);
   LossOfEachStep observer;
-  const TrainOptions options{.epochs = 50,
-                             .batch_size = 4,
+  const TrainOptions options{.epochs = 100,
+                             .batch_size = 8,
                              .rate = network.rate,
                              .schedule = Schedule::constant,
                              .warmup_epochs = 0,
@@ -74,7 +75,7 @@ TEST(TrainingPaths, HaveTheSameLossesOverTwoHundredSteps) {
     ASSERT_EQ(plain.size(0), 200);
     RecordProperty(network.name, std::to_string(largest(fast - plain)));
     EXPECT_LT(largest(fast - plain), 0.01) << network.name;
-    EXPECT_LT(mean_of_last(plain), 0.9 * plain[0].item<double>()) << network.name;
+    EXPECT_LT(mean_of_last(plain), network.falls_to * plain[0].item<double>()) << network.name;
   }
 }
 
@@ -90,7 +91,7 @@ TEST(TrainingPaths, HaveTheSameLossesInBfloat16ButForItsRounding) {
     RecordProperty(network.name, std::to_string(plain_error) + " " + std::to_string(fast_error));
     EXPECT_LT(fast_error, 2 * plain_error + 0.01) << network.name;
     EXPECT_LT(fast_error, 0.2) << network.name;
-    EXPECT_LT(mean_of_last(fast), 0.9 * fast[0].item<double>()) << network.name;
+    EXPECT_LT(mean_of_last(fast), network.falls_to * fast[0].item<double>()) << network.name;
   }
 }
 
