@@ -42,7 +42,7 @@ torch::Tensor Attention::forward(const torch::Tensor& tokens, const torch::Tenso
                                  const std::string& name, Taps* taps) {
   const auto qkv = product_of(qkv_, tokens);
   if (taps) taps->record(tap_of(name + ".qkv", qkv_, tokens, qkv, qkv));
-  const auto mixed = mixed_values(qkv, name, taps);
+  const auto mixed = mixed_values(qkv, name, taps).narrow(1, 0, residual.size(1));
   const auto product = product_of(projection_, mixed);
   const auto added = dropout_(product);
   auto output = residual_sum(residual, added);

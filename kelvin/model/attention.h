@@ -30,8 +30,9 @@ class Attention : public torch::nn::Module {
  public:
   explicit Attention(const AttentionOptions& options);
 
-  // `tokens` and `residual` are [samples, tokens, width]; returns `residual` plus what each token
-  // found in `tokens`.  `name` is the layer's full name in the network.
+  // `tokens` are [samples, tokens, width], and so is `residual`, of all or the first of them;
+  // returns `residual` plus what each of its tokens found in `tokens`.  `name` is the layer's full
+  // name in the network.
   torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& residual,
                         const std::string& name, Taps* taps);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/plain_path.h"
 #include "kelvin/model/attention.h"
 #include "kelvin/model/head.h"
 #include "kelvin/model/layers.h"
@@ -55,9 +56,11 @@ class TransformerBlock : public torch::nn::Module {
     mlp->register_module("drop", dropout_);
   }
 
-  // `name` is the block's full name in the network.
-  torch::Tensor forward(const torch::Tensor& tokens, const std::string& name, Taps* taps) {
-    const auto mixed = attention_->forward(norm1_(tokens), tokens, name + ".attn", taps);
+  // What becomes of the first `wanted` tokens.  `name` is the block's full name in the network.
+  torch::Tensor forward(const torch::Tensor& tokens, int64_t wanted, const std::string& name,
+                        Taps* taps) {
+    const auto first = tokens.narrow(1, 0, wanted);
+    const auto mixed = attention_->forward(norm1_(tokens), first, name + ".attn", taps);
     return add_mlp(mixed, name + ".mlp", taps);
   }
 
@@ -110,13 +113,25 @@ class Vit : public Model {
 
   torch::Tensor forward(const torch::Tensor& images, Taps* taps) override {
     auto tokens = dropout_(embedded(images, taps));
-    for (auto& [name, block] : blocks_) tokens = block->forward(tokens, name, taps);
+    for (auto& [name, block] : blocks_) {
+      const bool is_last = block == blocks_.back().second;
+      const auto wanted = is_last && reads_class_token_alone(taps) ? 1 : tokens.size(1);
+      tokens = block->forward(tokens, wanted, name, taps);
+    }
     return head_.forward(norm_(tokens.select(1, 0)), "head", taps);
   }
 
   Head* head() override { return &head_; }
 
  private:
+  // Whether the last block can leave out what becomes of all other tokens: where nobody looks at
+  // them, and only in training, since products of fewer rows may round otherwise.  Dropout would
+  // draw other numbers.
+  bool reads_class_token_alone(const Taps* taps) const {
+    return taps == nullptr && !is_plain() && torch::GradMode::is_enabled() &&
+           dropout_->options.p() == 0;
+  }
+
   void add_blocks(const VitOptions& options) {
     const auto blocks = register_module("blocks", std::make_shared<torch::nn::Module>("blocks"));
     for (int64_t i = 0; i < options.depth; ++i) {

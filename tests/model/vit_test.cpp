@@ -228,6 +228,28 @@ TEST(Vit, TapsWhatBecomesOfEachProduct) {
   }
 }
 
+TEST(Vit, LeavesOutWhatNobodyReadsOfItsLastBlock) {
+  const auto model = small_vit();
+  draw_noise(*model, 0.3);
+  const auto images = torch::randn({2, 3, 16, 16});
+  const auto gradients_of = [&](Taps* taps) {
+    model->zero_grad();
+    const auto logits = model->forward(images, taps);
+    logits.square().sum().backward();
+    std::vector<torch::Tensor> all = {logits.detach().flatten()};
+    for (const auto& parameter : model->parameters()) {
+      all.push_back(parameter.grad().clone().flatten());
+    }
+    return torch::cat(all);
+  };
+  Taps taps;
+  const auto whole = gradients_of(&taps);
+  const auto scale = whole.abs().max().item<double>();
+  expect_close(gradients_of(nullptr), whole, 1e-5 * scale);
+  const auto& last = taps.layers()[8];
+  EXPECT_EQ(last.output.sizes(), (torch::IntArrayRef{2, 17, 24}));  // whoever looks sees all
+}
+
 TEST(Vit, ReadsTheClassTokenAlone) {
   torch::NoGradGuard no_grad;
   const auto model = small_vit();
