@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -25,7 +26,7 @@ const std::map<std::string, Folders> kMayInclude = {
     {"runs", {"core"}},
     {"report", {"core", "formats", "runs"}},
     {"math", {"core"}},
-    {"data", {"core", "formats", "sources"}},
+    {"data", {"core", "formats", "sources", "math"}},
     {"model", {"core", "math", "formats"}},
     {"train", {"core", "math", "data", "model"}},
     {"representations", {"core", "math", "data", "model"}},
@@ -154,6 +155,24 @@ TEST(Architecture, KeepsLibTorchOutOfWhatMustStartFast) {
     std::set<std::string> seen;
     EXPECT_EQ(torch_header_behind(source, seen), "") << "reached from " << source;
   }
+}
+
+// kelvin/math/parallel_for.h says why.
+TEST(Architecture, HasOneParallelLoop) {
+  const std::string allowed = "kelvin/math/parallel_for.cpp";
+  const std::regex others(
+      R"(at::(parallel_for|parallel_reduce|launch|intraop_launch)\b|#pragma omp)");
+  bool is_found = false;
+  for (const auto& source : all_sources()) {
+    std::ifstream file(root() / source);
+    for (std::string line; std::getline(file, line);) {
+      const auto code = line.substr(0, line.find("//"));
+      if (!std::regex_search(code, others)) continue;
+      EXPECT_EQ(source, allowed) << line;
+      is_found = true;
+    }
+  }
+  EXPECT_TRUE(is_found);
 }
 
 // Two types of one name in two libraries share weak symbols: code of one would run on the other.

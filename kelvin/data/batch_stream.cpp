@@ -52,6 +52,7 @@ bool BatchStream::has_room() {
 }
 
 void BatchStream::make_all() {
+  const at::NoGradGuard no_grad;  // the thread is new, and so is its mode
   std::exception_ptr failure;
   try {
     const auto samples = static_cast<int64_t>(order_.size());

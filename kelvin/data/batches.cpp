@@ -1,6 +1,5 @@
 #include "kelvin/data/batches.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/math/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -158,7 +158,7 @@ void BatchMaker::fill(const Table<Element>& table, const Images& images,
   };
   const auto count = static_cast<int64_t>(indices.size());
   if (images.files || options_.on_all_cores) {
-    at::parallel_for(0, count, images.files ? 1 : 16, some);
+    parallel_for(0, count, images.files ? 1 : 16, some);
   } else {
     some(0, count);
   }

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <functional>
@@ -8,6 +7,7 @@
 #include "kelvin/data/dataset.h"
 #include "kelvin/data/glyphs.h"
 #include "kelvin/data/textures.h"
+#include "kelvin/math/parallel_for.h"
 
 // Datasets drawn by code: no file, no download, the same bytes on every machine.
 
@@ -28,7 +28,7 @@ Images draw_split(const Draw& draw, const char* stream, int64_t samples) {
   auto* pixels = images.pixels.data_ptr<uint8_t>();
   auto* labels = images.labels.data_ptr<int64_t>();
   const uint64_t seed = named_seed(kSeed, stream);
-  at::parallel_for(0, samples, /*grain_size=*/64, [&](int64_t begin, int64_t end) {
+  parallel_for(0, samples, /*grain_size=*/64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       labels[i] = draw(seed, static_cast<uint64_t>(i),
                        {pixels + i * kImageBytes, static_cast<size_t>(kImageBytes)});

@@ -1,6 +1,5 @@
 #include "kelvin/data/fit.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <vector>
@@ -9,6 +8,7 @@
 #include "kelvin/data/decoded.h"
 #include "kelvin/formats/picture.h"
 #include "kelvin/formats/resize.h"
+#include "kelvin/math/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -56,7 +56,7 @@ Images fit_to(const Images& images, const ImageShape& shape) {
                 .labels = bytes.labels};
   const auto* source = bytes.pixels.data_ptr<uint8_t>();
   auto* target = fitted.pixels.data_ptr<uint8_t>();
-  at::parallel_for(0, bytes.size(), /*grain_size=*/64, [&](int64_t begin, int64_t end) {
+  parallel_for(0, bytes.size(), /*grain_size=*/64, [&](int64_t begin, int64_t end) {
     std::vector<uint8_t> rgb(static_cast<size_t>(3 * shape.height * shape.width));
     for (int64_t i = begin; i < end; ++i) {
       const auto picture = picture_at(source + i * from.channels * from.height * from.width, from);

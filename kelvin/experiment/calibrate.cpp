@@ -140,6 +140,7 @@ Calibrated calibrated(const CalibrationData& data, const RunContext& context) {
 }  // namespace
 
 Readings calibrate(const CalibrateRequest& request, const RunContext& context) {
+  const torch::NoGradGuard no_grad;
   check(request.run.empty() || request.validation.empty(),
         "calibrate: needs a run or a dump, got both");
   std::optional<RunFolder> folder;

@@ -98,6 +98,7 @@ void Detection::with_each(const std::function<void(Scored&)>& work) {
 }
 
 void Detection::fit(const std::function<void(const std::string&)>& before_each) {
+  const torch::NoGradGuard no_grad;
   check(train_.samples > 0, "detectors: need training samples, got none");
   const auto record = train_.whole();
   train_samples_ = train_.samples;
@@ -124,6 +125,7 @@ void Detection::see_test(const Record& record) {
 
 void Detection::score(Gathered& waiting) {
   if (waiting.samples == 0) return;
+  const torch::NoGradGuard no_grad;
   const auto record = waiting.whole();
   waiting = {};
   with_each([&](Scored& each) {

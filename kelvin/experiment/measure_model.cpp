@@ -226,6 +226,7 @@ class Session {
 
 Measured measure_model(Model& model, const Dataset& dataset, const std::vector<Dataset>& foreign,
                        const RunSettings& settings, const RunContext& context) {
+  const torch::NoGradGuard no_grad;
   Session session(model, dataset, foreign, settings, context);
   if (!foreign.empty()) session.use_detectors();
   session.count_memory(foreign);

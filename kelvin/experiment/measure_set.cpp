@@ -1,6 +1,7 @@
 #include "kelvin/experiment/measure_set.h"
 
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <utility>
@@ -65,6 +66,7 @@ int64_t MeasureSet::checked_memory(const Record& example, int64_t samples, int64
 }
 
 void MeasureSet::see_sample(const Record& record) {
+  const torch::NoGradGuard no_grad;
   check_record(record);
   for (auto& each : measures_) {
     if (each.measure->needs().sample > 0) each.measure->see_sample(record);
@@ -72,6 +74,7 @@ void MeasureSet::see_sample(const Record& record) {
 }
 
 void MeasureSet::update(const Record& record) {
+  const torch::NoGradGuard no_grad;
   check_record(record);
   for (auto& each : measures_) {
     if (each.is_watching) each.measure->update(record);
@@ -79,6 +82,7 @@ void MeasureSet::update(const Record& record) {
 }
 
 void MeasureSet::see_gradients(const Record& record) {
+  const torch::NoGradGuard no_grad;
   for (auto& each : measures_) {
     if (each.measure->needs().gradients) each.measure->see_gradients(record);
   }
@@ -107,6 +111,7 @@ bool MeasureSet::wants_train_again() {
 
 Readings MeasureSet::compute(
     const std::function<void(size_t, const std::string&)>& before_each) const {
+  const torch::NoGradGuard no_grad;
   Readings readings;
   for (size_t i = 0; i < measures_.size(); ++i) {
     before_each(i, measures_[i].name);

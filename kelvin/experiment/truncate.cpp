@@ -149,6 +149,7 @@ size_t sufficient_place(const std::vector<double>& accuracies, double threshold)
 
 Json truncate(const std::filesystem::path& run, const TruncateRequest& request,
               const RunContext& context) {
+  const torch::NoGradGuard no_grad;
   check(request.output.empty() || !std::filesystem::exists(request.output),
         "--output: ", request.output.string(), " exists already");
   const auto changes = with_its_probes(request.settings);

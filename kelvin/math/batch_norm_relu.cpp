@@ -1,6 +1,5 @@
 #include "kelvin/math/batch_norm_relu.h"
 
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/norm_relu_rows.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/plain_path.h"
 
 namespace kelvin {
@@ -41,7 +41,7 @@ std::vector<double> summed(const Rows& rows, const SumPart& sum_part) {
   const auto parts = (rows.count + size - 1) / size;
   const auto width = 2 * rows.channels;
   std::vector<double> partial(static_cast<size_t>(parts * width));
-  at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (auto part = begin; part < end; ++part) {
       sum_part(part * size, std::min((part + 1) * size, rows.count), &partial[part * width]);
     }
@@ -55,7 +55,7 @@ std::vector<double> summed(const Rows& rows, const SumPart& sum_part) {
 
 template <class Work>
 void for_rows(const Rows& rows, const Work& work) {
-  at::parallel_for(0, rows.count, rows_of_a_part(rows), work);
+  parallel_for(0, rows.count, rows_of_a_part(rows), work);
 }
 
 // Calls `work` with a null pointer to what these maps are made of.

@@ -1,10 +1,10 @@
 #include "kelvin/math/bfloat16_attention.h"
 
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/brain_attention_kernels.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/plain_path.h"
 #include "kelvin/math/tensor_numbers.h"
 
@@ -35,7 +35,7 @@ class Bfloat16Attention : public torch::autograd::Function<Bfloat16Attention> {
     context->saved_data[kFactor] = factor;
     const auto shape = shape_of(qkv, heads, factor);
     auto mixed = torch::empty({shape.samples, shape.tokens, heads * shape.width}, qkv.options());
-    at::parallel_for(0, shape.samples * heads, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, shape.samples * heads, 1, [&](int64_t begin, int64_t end) {
       brain_attention(shape, numbers(qkv), begin, end, numbers(mixed));
     });
     return mixed;
@@ -48,7 +48,7 @@ class Bfloat16Attention : public torch::autograd::Function<Bfloat16Attention> {
         shape_of(qkv, context->saved_data[kHeads].toInt(), context->saved_data[kFactor].toDouble());
     const auto gradients = results.at(0).to(torch::kBFloat16).contiguous();
     auto wanted = torch::empty_like(qkv);
-    at::parallel_for(0, shape.samples * shape.heads, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, shape.samples * shape.heads, 1, [&](int64_t begin, int64_t end) {
       brain_attention_back(shape, numbers(qkv), numbers(gradients), begin, end, numbers(wanted));
     });
     return {wanted, torch::Tensor(), torch::Tensor()};

@@ -7,6 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/brain_linear_kernels.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/plain_path.h"
 #include "kelvin/math/tensor_numbers.h"
 
@@ -22,8 +23,8 @@ constexpr auto kHasBias = "has_bias";
 template <class Work>
 void for_columns(int64_t columns, const Work& work) {
   constexpr int64_t kLanes = 16;
-  at::parallel_for(0, columns / kLanes, 1,
-                   [&](int64_t begin, int64_t end) { work(begin * kLanes, end * kLanes); });
+  parallel_for(0, columns / kLanes, 1,
+               [&](int64_t begin, int64_t end) { work(begin * kLanes, end * kLanes); });
 }
 
 BrainLinearShape shape_of(const torch::Tensor& input, const torch::Tensor& weight) {
@@ -48,8 +49,8 @@ bool splits_rows(const BrainLinearShape& shape) {
 template <class Work>
 void for_results(const BrainLinearShape& shape, int64_t columns, const Work& work) {
   if (splits_rows(shape)) {
-    at::parallel_for(0, shape.rows, 1,
-                     [&](int64_t begin, int64_t end) { work(begin, end, 0, columns); });
+    parallel_for(0, shape.rows, 1,
+                 [&](int64_t begin, int64_t end) { work(begin, end, 0, columns); });
   } else {
     for_columns(columns, [&](int64_t begin, int64_t end) { work(0, shape.rows, begin, end); });
   }
@@ -105,7 +106,7 @@ void sum_apart(const BrainLinearShape& shape, const torch::Tensor& input,
   const int64_t parts = at::get_num_threads();
   const auto weights = torch::empty({parts - 1, shape.outputs, shape.inputs}, weight.options());
   const auto biases = torch::zeros({parts - 1, shape.outputs}, weight.options());
-  at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (auto part = begin; part < end; ++part) {
       const bool is_first = part == 0;
       const auto own_weight = is_first ? weight : weights[part - 1];

@@ -1,11 +1,11 @@
 #include "kelvin/math/centred_rounding.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <bit>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/vector_clones.h"
 
 namespace kelvin {
@@ -38,7 +38,7 @@ torch::Tensor centred_rounding(const torch::Tensor& rows, const torch::Tensor& m
   const auto dims = rows.size(1);
   const auto* from = values.data_ptr<float>();
   auto* to = reinterpret_cast<uint16_t*>(rounded.data_ptr<at::BFloat16>());
-  at::parallel_for(0, rows.size(0), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, rows.size(0), 1, [&](int64_t begin, int64_t end) {
     for (auto i = begin; i < end; ++i) {
       round_row(from + i * dims, offsets.data_ptr<float>(), dims, to + i * dims);
     }

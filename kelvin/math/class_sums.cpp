@@ -1,11 +1,11 @@
 #include "kelvin/math/class_sums.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/vector_clones.h"
 
 namespace kelvin {
@@ -28,7 +28,7 @@ void add_rows(const torch::Tensor& rows, const int64_t* classes, double* sums) {
   const auto* values = rows.data_ptr<Element>();
   const auto count = rows.size(0);
   const auto dims = rows.size(1);
-  at::parallel_for(0, (dims + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, (dims + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const auto first = block * kBlock;
       const auto width = std::min(kBlock, dims - first);

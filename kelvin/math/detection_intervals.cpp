@@ -1,13 +1,12 @@
 #include "kelvin/math/detection_intervals.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/math/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -73,7 +72,7 @@ PlaceCounts resampled(const Places& places, size_t distinct, uint64_t stream) {
 std::vector<DetectionQuality> resampled_qualities(const DetectionCurve& curve,
                                                   const BootstrapOptions& options) {
   std::vector<DetectionQuality> qualities(static_cast<size_t>(options.resamples));
-  at::parallel_for(0, options.resamples, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, options.resamples, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       // Each resample has its own streams, so that threads do not change what is drawn.
       const auto stream = scramble(options.seed ^ scramble(static_cast<uint64_t>(i)));

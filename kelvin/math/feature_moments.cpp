@@ -1,12 +1,12 @@
 #include "kelvin/math/feature_moments.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <array>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/vector_clones.h"
 
 namespace kelvin {
@@ -67,7 +67,7 @@ void FeatureMoments::update(const torch::Tensor& rows) {
   auto* squares = squares_.data_ptr<double>();
   const auto count = floats.size(0);
   const auto width = dims();
-  at::parallel_for(0, (width + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, (width + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const auto first = block * kBlock;
       const auto columns = std::min(kBlock, width - first);

@@ -1,10 +1,10 @@
 #include "kelvin/math/gelu.h"
 
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/gelu_kernels.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/plain_path.h"
 #include "kelvin/math/tensor_numbers.h"
 
@@ -19,7 +19,7 @@ template <class Work>
 void for_numbers(const torch::Tensor& x, const Work& work) {
   constexpr int64_t kGrain = 1 << 14;
   const bool is_brain = x.scalar_type() == torch::kBFloat16;
-  at::parallel_for(0, x.numel(), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, x.numel(), kGrain, [&](int64_t begin, int64_t end) {
     if (is_brain) {
       work(begin, end, static_cast<BrainFloat*>(nullptr));
     } else {

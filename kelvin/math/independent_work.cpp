@@ -2,11 +2,14 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <exception>
 #include <mutex>
 #include <vector>
+
+#include "kelvin/math/parallel_for.h"
 
 // Of OpenBLAS, which has threads of its own and knows nothing of the parallel regions of LibTorch.
 // With another BLAS there are none.
@@ -39,6 +42,7 @@ class SerialBlas {
 }  // namespace
 
 void for_each_independent(int64_t count, const std::function<void(int64_t)>& work) {
+  const c10::AutoGradMode no_gradients(false);
   if (at::in_parallel_region() || count == 1) {
     for (int64_t i = 0; i < count; ++i) work(i);
     return;
@@ -48,9 +52,9 @@ void for_each_independent(int64_t count, const std::function<void(int64_t)>& wor
   const std::lock_guard lock(one_at_a_time);
   const SerialBlas serial;
   const auto threads = std::min<int64_t>(count, at::get_num_threads());
-  const at::ThreadLocalState caller;  // whether it records gradients, among others
+  const at::ThreadLocalState caller;  // that it infers only, among others
   std::vector<std::exception_ptr> failures(static_cast<size_t>(count));
-  at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     const at::ThreadLocalStateGuard as_caller(caller);
     for (auto first = begin; first < end; ++first) {
       // Every so many, because neighbours are alike and the first may be the largest.

@@ -1,7 +1,5 @@
 #include "kelvin/math/optimizer_kernels.h"
 
-#include <ATen/Parallel.h>
-
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
@@ -10,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+
+#include "kelvin/math/parallel_for.h"
 
 // Plain loops that the compiler turns into vectors, inlined into one function per instruction set.
 
@@ -42,7 +42,7 @@ template <class Tensor, class Work>
 void for_all_ranges(const std::vector<Tensor>& tensors, const Work& work) {
   int64_t total = 0;
   for (const auto& tensor : tensors) total += tensor.length;
-  at::parallel_for(0, total, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, total, kGrain, [&](int64_t begin, int64_t end) {
     int64_t before = 0;  // numbers of the tensors before this one
     for (const auto& tensor : tensors) {
       const auto first = std::max<int64_t>(begin - before, 0);
@@ -243,7 +243,7 @@ double sum_squares(const SteppedTensors<Scalar>& tensors) {
   }
   std::vector<double> sums(blocks.size());
   const auto count = static_cast<int64_t>(blocks.size());
-  at::parallel_for(0, count, kGrain / kBlock, [&](int64_t begin, int64_t end) {
+  parallel_for(0, count, kGrain / kBlock, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       sums[i] = has_avx2() ? squares_with_avx2(blocks[i]) : squares_of(blocks[i]);
     }

@@ -8,6 +8,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/math/independent_work.h"
+#include "kelvin/math/plain_path.h"
 
 namespace kelvin {
 namespace {
@@ -67,6 +68,7 @@ class ParallelLinear : public torch::autograd::Function<ParallelLinear> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& results) {
+    check_first_derivative("parallel_linear");
     const auto saved = context->get_saved_variables();
     const auto& input = saved.at(0);
     const auto& weight = saved.at(1);

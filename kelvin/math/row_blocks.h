@@ -11,7 +11,7 @@ namespace kelvin {
 // `count`, on all cores, each block on one.
 void for_row_blocks(int64_t count, const std::function<void(int64_t, int64_t)>& work);
 
-// One float64 number for each of `count` rows: numbers(begin, end) gives those of a block.
+// One float64 number per row, without gradients: numbers(begin, end) gives those of a block.
 torch::Tensor row_numbers(int64_t count,
                           const std::function<torch::Tensor(int64_t, int64_t)>& numbers);
 

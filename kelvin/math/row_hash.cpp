@@ -1,8 +1,8 @@
 #include "kelvin/math/row_hash.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
+
+#include "kelvin/math/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -26,7 +26,7 @@ void add_hashed_row(const RowHash& hash, const float* row, float* sums) {
 }  // namespace
 
 void add_hashed_rows(const RowHash& hash, const float* rows, int64_t count, float* sums) {
-  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       add_hashed_row(hash, rows + i * hash.dims, sums + i * hash.width);
     }

@@ -1,6 +1,5 @@
 #include "kelvin/math/tempered_cross_entropy.h"
 
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/cross_entropy_rows.h"
 #include "kelvin/math/loss_arguments.h"
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/plain_path.h"
 #include "kelvin/math/tempered_logs.h"
 
@@ -75,8 +75,8 @@ Differentiated differentiated(const torch::Tensor& logits, const torch::Tensor& 
       .weight = 1 / static_cast<double>(samples),
       .gradient = with_gradient ? known.gradient.template data_ptr<Scalar>() : nullptr,
       .values = values.data()};
-  at::parallel_for(0, samples, std::max<int64_t>(1, kEntriesPerTask / rows.classes),
-                   [&](int64_t begin, int64_t end) { cross_entropy_rows(rows, begin, end); });
+  parallel_for(0, samples, std::max<int64_t>(1, kEntriesPerTask / rows.classes),
+               [&](int64_t begin, int64_t end) { cross_entropy_rows(rows, begin, end); });
 
   auto losses = torch::empty({samples}, options);
   auto entropies = torch::empty({samples}, options);

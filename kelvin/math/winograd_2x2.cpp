@@ -1,7 +1,10 @@
 #include "kelvin/math/winograd_2x2.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/tensor_numbers.h"
 #include "kelvin/math/winograd_2x2_kernels.h"
 #include "kelvin/math/winograd_tensors.h"
@@ -44,7 +47,7 @@ void sum_apart(const GradientInput& input, int64_t parts, float* sums) {
   const auto rows = winograd_2x2_rows(shape);
   const auto size = winograd_2x2_rows_of_a_share(shape);
   const ShareBuffers buffers(shape, input.maps, parts);
-  at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (auto part = begin; part < end; ++part) {
       const auto share = buffers.at(part);
       auto* sum = sums + part * kWinograd2x2Points * shape.inputs * shape.outputs;
@@ -69,10 +72,9 @@ void sum_together(const GradientInput& input, float* sums) {
   const auto share = buffers.at(0);
   for (int64_t first = 0; first < rows; first += size) {
     const auto last = std::min(first + size, rows);
-    at::parallel_for(first, last, 1, [&](int64_t begin, int64_t end) {
-      input.transform(first, begin, end, share);
-    });
-    at::parallel_for(0, kWinograd2x2Points, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(first, last, 1,
+                 [&](int64_t begin, int64_t end) { input.transform(first, begin, end, share); });
+    parallel_for(0, kWinograd2x2Points, 1, [&](int64_t begin, int64_t end) {
       winograd_2x2_weight_gradient(shape, share, last - first, first == 0, begin, end, sums);
     });
   }
@@ -88,7 +90,7 @@ torch::Tensor winograd_2x2(const WinogradShape& shape, const torch::Tensor& maps
     winograd_2x2_weights(weights, shape, begin, end, numbers(transformed));
   });
   auto results = empty_results(shape, maps);
-  at::parallel_for(0, winograd_2x2_rows(shape), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, winograd_2x2_rows(shape), 1, [&](int64_t begin, int64_t end) {
     winograd_2x2_forward(shape, numbers(maps), numbers(transformed), bias, numbers(results), begin,
                          end);
   });

@@ -1,7 +1,10 @@
 #include "kelvin/math/winograd_4x4.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/winograd_4x4_kernels.h"
 #include "kelvin/math/winograd_tensors.h"
 
@@ -57,7 +60,7 @@ void sum_gradients(const WinogradShape& shape, const torch::Tensor& maps, const 
                                    sums);
     });
   } else {
-    at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
       for (auto part = begin; part < end; ++part) {
         winograd_4x4_weight_gradient(shape, inputs, gradients,
                                      {.channels = channels,
@@ -86,7 +89,7 @@ torch::Tensor winograd_4x4(const WinogradShape& shape, const torch::Tensor& maps
       winograd_4x4_weights(from_output(weights, first), part, begin, end,
                            transformed.data_ptr<float>());
     });
-    at::parallel_for(0, winograd_4x4_tiles(part), 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, winograd_4x4_tiles(part), 1, [&](int64_t begin, int64_t end) {
       winograd_4x4_forward(part, maps.data_ptr<float>(), transformed.data_ptr<float>(),
                            bias != nullptr ? bias + first : nullptr,
                            {.data = results.data_ptr<float>() + first, .channels = shape.outputs},

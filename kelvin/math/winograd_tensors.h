@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
+#include "kelvin/math/parallel_for.h"
 #include "kelvin/math/winograd_maps.h"
 
 namespace kelvin {
@@ -20,7 +20,7 @@ WinogradWeights<Float> layout_of(const torch::Tensor& weight) {
 template <class Work>
 void for_outputs(int64_t outputs, const Work& work) {
   constexpr int64_t kOutputsOfAThread = 2 * kWinogradLanes;  // or more
-  at::parallel_for(
+  parallel_for(
       0, outputs / kWinogradLanes, kOutputsOfAThread / kWinogradLanes,
       [&](int64_t begin, int64_t end) { work(begin * kWinogradLanes, end * kWinogradLanes); });
 }

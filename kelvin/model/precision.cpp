@@ -1,12 +1,12 @@
 #include "kelvin/model/precision.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 #include <bit>
 
 #include "kelvin/core/check.h"
+#include "kelvin/math/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -28,7 +28,7 @@ torch::Tensor rounded(const torch::Tensor& tensor) {
   const auto* from = dense.data_ptr<float>();
   auto* to = result.data_ptr<float>();
   constexpr int64_t kGrain = 1 << 15;
-  at::parallel_for(0, dense.numel(), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, dense.numel(), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) to[i] = rounded_to_bfloat16(from[i]);
   });
   return result;

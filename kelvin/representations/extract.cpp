@@ -30,21 +30,22 @@ std::vector<int64_t> all_of(const Images& images) {
   return indices;
 }
 
-// Measures work there, wherever the network does.
-torch::Tensor on_cpu(const torch::Tensor& tensor) {
-  return tensor.defined() ? tensor.cpu() : tensor;
+// What measures are shown: on the CPU, wherever the network is, and without gradients, which
+// parameters would bring along into whatever is computed from them.
+torch::Tensor shown(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().cpu() : tensor;
 }
 
 std::vector<LayerRecord> layer_records(const Taps& taps) {
   std::vector<LayerRecord> records;
   for (const auto& tap : taps.layers()) {
     records.push_back({.name = tap.name,
-                       .weight = tap.weight.cpu(),
-                       .bias = on_cpu(tap.bias),
-                       .input = tap.input.cpu(),
-                       .product = tap.product.cpu(),
-                       .output = tap.output.cpu(),
-                       .before_add = on_cpu(tap.before_add),
+                       .weight = shown(tap.weight),
+                       .bias = shown(tap.bias),
+                       .input = shown(tap.input),
+                       .product = shown(tap.product),
+                       .output = shown(tap.output),
+                       .before_add = shown(tap.before_add),
                        .stride = tap.stride,
                        .padding = tap.padding});
   }
@@ -73,19 +74,19 @@ Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
   Record record{.split = options.split,
                 .ood = options.is_ood ? dataset.name : "",
                 .classes = dataset.classes,
-                .logits = model.forward(batch.images.to(device), &taps).cpu(),
+                .logits = shown(model.forward(batch.images.to(device), &taps)),
                 .labels = batch.labels};
   const auto& classifier = taps.layers().back();
-  record.features = classifier.input.cpu();
+  record.features = shown(classifier.input);
   if (classifier.product.is_same(classifier.output)) {
-    record.weight = classifier.weight.cpu();
-    record.bias = on_cpu(classifier.bias);
+    record.weight = shown(classifier.weight);
+    record.bias = shown(classifier.bias);
   }
   if (options.with_layers) record.layers = layer_records(taps);
   for (const auto& tap : taps.attention()) {
     record.attention.push_back({.name = tap.name,
-                                .logits = tap.logits.cpu(),
-                                .shares = tap.shares.cpu(),
+                                .logits = shown(tap.logits),
+                                .shares = shown(tap.shares),
                                 .head_width = tap.head_width});
   }
   return record;
@@ -131,20 +132,14 @@ Record extract_gradients(Model& model, const Dataset& dataset, const GradientOpt
   std::vector<torch::Tensor> weights;
   for (const auto& tap : taps.layers()) weights.push_back(tap.weight);
   const auto gradients = torch::autograd::grad({loss}, weights);
-  torch::NoGradGuard no_grad;
   Record record{.split = Split::train,
                 .ood = "",
                 .classes = dataset.classes,
-                .logits = logits.detach().cpu(),
+                .logits = shown(logits),
                 .labels = batch.labels};
   record.layers = layer_records(taps);
   for (size_t i = 0; i < gradients.size(); ++i) {
-    auto& layer = record.layers[i];
-    layer.gradient = gradients[i].cpu();
-    for (auto* tensor : {&layer.weight, &layer.bias, &layer.input, &layer.product, &layer.output,
-                         &layer.before_add}) {
-      if (tensor->defined()) *tensor = tensor->detach();
-    }
+    record.layers[i].gradient = shown(gradients[i]);
   }
   record.features = record.layers.back().input;
   return record;

@@ -28,9 +28,9 @@ struct ExtractOptions {
 std::vector<int64_t> equal_batches(int64_t samples, int64_t batch_size);
 
 // Runs the model once over a split in evaluation mode without gradients, in
-// float32, and hands each batch's record to `consume`.  Normalises with the
-// statistics of `trained_on`, also for foreign images: the network expects them.
-// Leaves the model in the mode it was in.
+// float32, and hands each batch's record, in which nothing requires gradients, to `consume`.
+// Normalises with the statistics of `trained_on`, also for foreign images: the network expects
+// them. Leaves the model in the mode it was in.
 void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
              const ExtractOptions& options, const std::function<void(const Record&)>& consume);
 

@@ -13,6 +13,7 @@
 #include "kelvin/core/check.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
+#include "tests/support/threads.h"
 
 namespace kelvin {
 namespace {
@@ -55,15 +56,25 @@ TEST(IndependentWork, MayBeNested) {
   EXPECT_EQ(done, 12);
 }
 
+TEST(IndependentWork, RecordsNoGradientsInAnyPiece) {
+  for (const int64_t pieces : {1, 6}) {
+    std::atomic<int> recording = 0;
+    for_each_independent(pieces, [&](int64_t) { recording += torch::GradMode::is_enabled(); });
+    EXPECT_EQ(recording, 0);
+    EXPECT_TRUE(torch::GradMode::is_enabled());
+  }
+}
+
 TEST(IndependentWork, KeepsTheModesOfTheCallerInEveryPiece) {
-  const auto recording = [](int64_t pieces) {
-    std::atomic<int> count = 0;
-    for_each_independent(pieces, [&](int64_t) { count += torch::GradMode::is_enabled() ? 1 : 0; });
-    return count.load();
+  const ThreadCount count(2);
+  const auto inferring = [] {
+    std::atomic<int> pieces = 0;
+    for_each_independent(6, [&](int64_t) { pieces += torch::InferenceMode::is_enabled(); });
+    return pieces.load();
   };
-  EXPECT_EQ(recording(6), 6);
-  const torch::NoGradGuard no_grad;
-  EXPECT_EQ(recording(6), 0);
+  EXPECT_EQ(inferring(), 0);
+  const torch::InferenceMode inference;
+  EXPECT_EQ(inferring(), 6);
 }
 
 TEST(IndependentWork, RethrowsWhatAPieceThrows) {

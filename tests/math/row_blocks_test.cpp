@@ -5,6 +5,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
+#include "tests/support/threads.h"
 
 namespace kelvin {
 namespace {
@@ -17,6 +18,19 @@ TEST(RowBlocks, AreAllRowsOnce) {
       times.slice(0, begin, end).add_(1);
     });
     EXPECT_TRUE((times == 1).all().item<bool>()) << count;
+  }
+}
+
+// Copies of rows that record gradients into one tensor would race.
+TEST(RowBlocks, GiveNumbersWithoutGradientsOfRowsThatHaveThem) {
+  const ThreadCount count(2);
+  const auto weight = torch::ones({4}, torch::kFloat64).set_requires_grad(true);
+  const auto rows = noise({2048, 4}, 0);
+  for (int i = 0; i < 300; ++i) {
+    const auto found = row_numbers(
+        2048, [&](int64_t begin, int64_t end) { return rows.slice(0, begin, end).matmul(weight); });
+    ASSERT_FALSE(found.requires_grad());
+    expect_close(found, rows.sum(1), 1e-14);
   }
 }
 
