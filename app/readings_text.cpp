@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kelvin/core/caveats.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
 #include "kelvin/report/detection_table.h"
@@ -51,6 +52,12 @@ Table table_of(const Readings& readings, bool is_for_people) {
   return table;
 }
 
+// Empty if every number means what it says.
+std::string caveat_text(const Readings& readings) {
+  const auto sentences = caveats(readings);
+  return sentences.empty() ? "" : "\nRead with care:\n- " + join(sentences, "\n- ") + "\n";
+}
+
 // Detectors and layers as tables of their own, everything else with its definition beside it.
 std::string text_for_people(const Readings& readings, TableFormat format) {
   const auto detection = detection_tables(readings);
@@ -76,7 +83,7 @@ std::string text_for_people(const Readings& readings, TableFormat format) {
         "prints them\n",
         layers.left_out);
   }
-  return text;
+  return text + caveat_text(readings);
 }
 
 }  // namespace
@@ -86,6 +93,9 @@ std::string readings_text(const Readings& readings, TableFormat format) {
     Json document;
     document["readings"] = Json::array();
     for (const auto& reading : readings) document["readings"].push_back(json_of(reading));
+    if (const auto sentences = caveats(readings); !sentences.empty()) {
+      document["caveats"] = sentences;
+    }
     return document.dump(1) + "\n";
   }
   if (format == TableFormat::jsonl) {

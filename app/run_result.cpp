@@ -5,6 +5,7 @@
 #include "app/exit_code.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
+#include "kelvin/core/caveats.h"
 #include "kelvin/report/comparison.h"
 #include "kelvin/runs/run_folder.h"
 
@@ -17,6 +18,8 @@ int print_run_result(const std::string& verb, const std::string& run, TableForma
     return interrupts() > 0 ? interrupt_exit_code() : kSuccess;
   }
   const auto comparison = compare({loaded});
+  for (const auto& sentence : caveats(loaded.readings))
+    print_for_people("care: " + sentence + "\n");
   if (format == TableFormat::text) {
     fmt::print("{}\nrun folder: {}\n", text_of(comparison_table(comparison)), run);
   } else {

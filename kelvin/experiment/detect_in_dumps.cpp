@@ -62,13 +62,21 @@ void check_same_network(const Dump& dump, const Dump& of_training,
         record.features.defined() ? record.features.size(1) : 0);
 }
 
+void warn_of_classifier(const Record& record, const std::filesystem::path& npz,
+                        const RunContext& context) {
+  const auto caveat = classifier_caveat(record, npz.string());
+  if (!caveat.empty()) context.warn(caveat);
+}
+
 // Known if `ood` is empty.
-Record test_record(const std::filesystem::path& npz, const std::string& ood, const Dump& train) {
+Record test_record(const std::filesystem::path& npz, const std::string& ood, const Dump& train,
+                   const RunContext& context) {
   auto dump = read_dump(npz, {.needs_labels = false});
   check_same_network(dump, train, npz);
   dump.record.ood = ood;
   dump.record.weight = train.record.weight;
   dump.record.bias = train.record.bias;
+  warn_of_classifier(dump.record, npz, context);
   return dump.record;
 }
 
@@ -84,6 +92,7 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
   check_members(read.groups, names);
   auto train = read_dump(request.id_train);
   train.record.split = Split::train;
+  warn_of_classifier(train.record, request.id_train, context);
   const auto temperature = read.temperature > 0 ? read.temperature : train.temperature;
   auto detection = detectors_for(read, request.settings, temperature);
   detection.see_train(train.record);
@@ -94,9 +103,9 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
                              .total = static_cast<int64_t>(detection.size()),
                              .note = detector});
   });
-  detection.see_test(test_record(request.id_test, "", train));
+  detection.see_test(test_record(request.id_test, "", train, context));
   for (const auto& [name, npz] : request.ood) {
-    detection.see_test(test_record(npz, name, train));
+    detection.see_test(test_record(npz, name, train, context));
   }
   auto [readings, scores] = detection.results(read.groups);
   for (auto& reading : detection.orthodev()) readings.push_back(std::move(reading));

@@ -2,9 +2,12 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
+#include "kelvin/core/caveats.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/detection_curve.h"
 #include "kelvin/math/class_means.h"
@@ -165,7 +168,10 @@ Readings Detection::orthodev() const {
 Readings Detection::readings_of(const Scored& scored, const Scores& scores) const {
   const DetectionCurve curve(scores.id_scores, scores.ood_scores);
   const auto quality = curve.quality();
-  const auto intervals = detection_intervals(curve, {.resamples = kResamples});
+  // One sample says nothing about how another would have differed from it.
+  const auto fewest = std::min(scores.id_scores.size(), scores.ood_scores.size());
+  std::optional<DetectionIntervals> intervals;
+  if (fewest > 1) intervals = detection_intervals(curve, {.resamples = kResamples});
   Readings readings;
   readings.reserve(std::size(kNumbers));
   for (const auto& number : kNumbers) {
@@ -174,14 +180,21 @@ Readings Detection::readings_of(const Scored& scored, const Scores& scores) cons
     definition["train_samples"] = train_samples_;
     definition["id_samples"] = scores.id_scores.size();
     definition["ood_samples"] = scores.ood_scores.size();
-    definition["interval"] = number.interval_by;
-    readings.push_back({.name = number.name,
-                        .value = quality.*number.value,
-                        .split = "test",
-                        .detector = scores.detector,
-                        .ood = scores.ood,
-                        .interval = intervals.*number.interval,
-                        .definition = std::move(definition)});
+    if (intervals) {
+      definition["interval"] = number.interval_by;
+    } else {
+      definition[kCaveat] =
+          c10::str("from one ", scores.id_scores.size() == 1 ? "test" : "OOD",
+                   " sample: it has no interval, and another sample may change ", "it to anything");
+    }
+    readings.push_back(
+        {.name = number.name,
+         .value = quality.*number.value,
+         .split = "test",
+         .detector = scores.detector,
+         .ood = scores.ood,
+         .interval = intervals ? std::optional(*intervals.*number.interval) : std::nullopt,
+         .definition = std::move(definition)});
   }
   return readings;
 }

@@ -133,4 +133,28 @@ Dump read_dump(const std::filesystem::path& npz, const DumpOptions& options) {
           .temperature = temperature_of(arrays, where)};
 }
 
+std::string classifier_caveat(const Record& record, const std::string& where) {
+  if (!record.weight.defined() || !record.features.defined()) return "";
+  const auto logits = record.logits.to(torch::kFloat64);
+  auto expected = record.features.to(torch::kFloat64).matmul(record.weight.to(torch::kFloat64).t());
+  if (record.bias.defined()) expected += record.bias.to(torch::kFloat64);
+  // What bfloat16 may round away, and sums of it.
+  constexpr double kRounding = 0.03;
+  const auto largest = [](const torch::Tensor& values) {
+    return values.abs().max().item<double>();
+  };
+  const auto scale = std::max(largest(logits), largest(expected));
+  const auto apart = largest(logits - expected);
+  if (apart <= kRounding * scale) return "";
+  auto text = c10::str(where, ": 'weight'", record.bias.defined() ? " and 'bias'" : "",
+                       " do not give 'logits' from 'features' (up to ", apart,
+                       " apart): detectors that use them mean nothing");
+  const auto factor = ((logits * expected).sum() / expected.square().sum()).item<double>();
+  if (largest(logits - factor * expected) <= kRounding * largest(logits)) {
+    text += c10::str("; logits are ", factor,
+                     " times what they give: store them before the division by a temperature");
+  }
+  return text;
+}
+
 }  // namespace kelvin

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "kelvin/representations/record.h"
 
@@ -22,5 +23,9 @@ struct DumpOptions {
 
 // Everything is finite, of matching shape, and labels are those of classes.
 Dump read_dump(const std::filesystem::path& npz, const DumpOptions& options = {});
+
+// Why weight and bias of a record are not those that made its logits from its features; empty if
+// they may be, or are not all there.  `where` names the dump.
+std::string classifier_caveat(const Record& record, const std::string& where);
 
 }  // namespace kelvin

@@ -65,6 +65,7 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
                       const RunContext& context) {
   const auto where = npz.string();
   const auto [record, temperature] = read_dump(npz, {.with_layers = true});
+  if (const auto caveat = classifier_caveat(record, where); !caveat.empty()) context.warn(caveat);
   auto section = request.settings.section("measure");
   std::vector<std::string> names;
   std::string memory = "4GiB";

@@ -173,6 +173,7 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
                      {"precision", "float32 features, float64 loss"},
                      {"train_samples", train_labels.size(0)},
                      {"samples", test_labels.size(0)}},
+      .chance = chance_of(test_labels),
       .weight = weight,
       .bias = classifier.bias - weight.matmul(mean)};
   if (options_.l2.size() > 1) {

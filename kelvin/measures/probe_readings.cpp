@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "kelvin/core/caveats.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/core/text.h"
 #include "kelvin/math/bootstrap.h"
 #include "kelvin/measures/effective_depth.h"
 
@@ -88,9 +90,22 @@ Definition common_definition(const std::vector<ProbeResult>& probes, const Probe
   return definition;
 }
 
+// Whether the accuracy could be that of a probe that learnt nothing.
+bool is_at_chance(const Resampled& resampled, size_t layer, double chance) {
+  std::vector<double> numbers;
+  numbers.reserve(resampled.resamples.size());
+  for (const auto& accuracies : resampled.resamples) numbers.push_back(accuracies[layer]);
+  return percentile_interval(numbers).low <= chance;
+}
+
+std::string chance_text(const Resampled& resampled, size_t layer, double chance) {
+  return c10::str(short_number(100 * resampled.accuracies[layer], 3), " % right, ",
+                  short_number(100 * chance, 3), " % by always naming the most frequent class");
+}
+
 // Undefined, and left out, if the last layer gets no sample right: any layer would reach that.
 void add_kappa(const Resampled& resampled, const Definition& common, double threshold,
-               Readings& readings) {
+               double chance, Readings& readings) {
   const auto layers = resampled.accuracies.size();
   for (const size_t last : {layers, layers - 1}) {
     if (last == 0) break;
@@ -106,6 +121,11 @@ void add_kappa(const Resampled& resampled, const Definition& common, double thre
     definition["of"] = "probe_accuracy on the test split";
     definition["layers"] = last;
     definition["last_layer"] = last == layers ? "logits" : "penultimate";
+    if (is_at_chance(resampled, last - 1, chance)) {
+      definition[kCaveat] =
+          c10::str("the last probe is at chance (", chance_text(resampled, last - 1, chance),
+                   "), which any layer reaches");
+    }
     auto kappa = reading_of(resampled, effective, definition);
     kappa.name = "kappa";
     readings.push_back(std::move(kappa));
@@ -113,9 +133,16 @@ void add_kappa(const Resampled& resampled, const Definition& common, double thre
 }
 
 // Undefined, and left out, if no layer gets a sample right.
-void add_rho(const Resampled& resampled, Definition common, const std::string& ood,
+void add_rho(const Resampled& resampled, Definition common, const std::string& ood, double chance,
              Readings& readings) {
   if (!is_any_right(resampled.accuracies)) return;
+  const auto& accuracies = resampled.accuracies;
+  const auto best = static_cast<size_t>(std::max_element(accuracies.begin(), accuracies.end()) -
+                                        accuracies.begin());
+  if (is_at_chance(resampled, best, chance)) {
+    common[kCaveat] = c10::str("the best probe is at chance (",
+                               chance_text(resampled, best, chance), "), so nothing can be lost");
+  }
   common["of"] = "probe_accuracy on the foreign test split";
   auto rho = reading_of(resampled, {is_any_right, generalisation_drop}, common);
   rho.name = "rho";
@@ -133,6 +160,11 @@ void add_rho(const Resampled& resampled, Definition common, const std::string& o
 
 }  // namespace
 
+double chance_of(const torch::Tensor& labels) {
+  return static_cast<double>(torch::bincount(labels).max().item<int64_t>()) /
+         static_cast<double>(labels.size(0));
+}
+
 Readings probe_readings(const std::vector<ProbeResult>& probes, const std::string& ood,
                         const ProbeOptions& options) {
   const auto all = resampled(probes, named_seed(options.seed, "bootstrap of probes"));
@@ -144,9 +176,9 @@ Readings probe_readings(const std::vector<ProbeResult>& probes, const std::strin
   }
   const auto common = common_definition(probes, options);
   if (ood.empty()) {
-    add_kappa(all, common, options.threshold, readings);
+    add_kappa(all, common, options.threshold, probes[0].chance, readings);
   } else {
-    add_rho(all, common, ood, readings);
+    add_rho(all, common, ood, probes[0].chance, readings);
   }
   return readings;
 }

@@ -33,11 +33,15 @@ struct ProbeOptions {
   uint64_t seed = 0;
 };
 
+// The share of samples that always naming the most frequent class gets right.
+double chance_of(const torch::Tensor& labels);
+
 // What one layer's probe did.
 struct ProbeResult {
   std::string layer;
   torch::Tensor hits;  // [samples of the test split] bool
   Definition definition;
+  double chance = 0;  // chance_of the test split's labels
   // scores = rows * weight^T + bias, of rows as they are, not standardised.
   torch::Tensor weight = {};  // [classes, features]
   torch::Tensor bias = {};    // [classes]

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "kelvin/core/caveats.h"
 #include "kelvin/core/check.h"
 #include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
@@ -111,16 +112,21 @@ class SolutionRank : public Measure {
     const auto by_classes = variant.shift_free ? classes - 1 : classes;
     // A bias adds one direction to the span of the classifier's inputs.
     const auto by_width = width_ > 0 ? width_ + (variant.bias && has_bias ? 1 : 0) : classes;
-    return {{"matrix", "logits M (class x sample)"},
-            {"shift_free", variant.shift_free},
-            {"bias", variant.bias},
-            {"centring", "none over samples"},
-            {"gamma", gamma},
-            {"threshold", "gamma * sigma_1"},
-            {"samples", samples},
-            {"precision", "float32 forward, float64 Gram matrix"},
-            {"upper_bound", std::min({by_classes, by_width, samples})},
-            {"bound_by_width", by_width < by_classes}};
+    Definition result = {{"matrix", "logits M (class x sample)"},
+                         {"shift_free", variant.shift_free},
+                         {"bias", variant.bias},
+                         {"centring", "none over samples"},
+                         {"gamma", gamma},
+                         {"threshold", "gamma * sigma_1"},
+                         {"samples", samples},
+                         {"precision", "float32 forward, float64 Gram matrix"},
+                         {"upper_bound", std::min({by_classes, by_width, samples})},
+                         {"bound_by_width", by_width < by_classes}};
+    if (const auto without = std::min(by_classes, by_width); samples < without) {
+      result[kCaveat] = c10::str(samples, " samples cannot show a rank above ", samples, ", and ",
+                                 without, " is possible: take more samples");
+    }
+    return result;
   }
 
   void add_ranks(Readings& readings, const Variant& variant, const torch::Tensor& values) const {
@@ -148,7 +154,7 @@ class SolutionRank : public Measure {
                           .definition = of_curve});
     }
     auto of_values = definition(variant, gamma_);
-    for (const char* key : {"gamma", "threshold", "upper_bound", "bound_by_width"}) {
+    for (const char* key : {"gamma", "threshold", "upper_bound", "bound_by_width", kCaveat}) {
       of_values.erase(key);
     }
     for (int64_t i = 0; i < values.size(0); ++i) {

@@ -165,7 +165,7 @@ void StreamedProbes::see_test(const Record& record) {
           layers_[i].name, "' must be finite, hold NaN or infinity");
     layers_[i].hits.push_back(scores.argmax(1) == record.labels);
   }
-  test_samples_ += record.labels.size(0);
+  test_labels_.push_back(record.labels);
 }
 
 void StreamedProbes::merge(const Probes& /*other*/) {
@@ -186,17 +186,19 @@ NamedTensors StreamedProbes::state() const {
   return tensors;
 }
 
-bool StreamedProbes::saw_both_splits() const { return train_samples_ > 0 && test_samples_ > 0; }
+bool StreamedProbes::saw_both_splits() const { return train_samples_ > 0 && !test_labels_.empty(); }
 
 std::vector<ProbeResult> StreamedProbes::results() const {
+  const auto test_labels = torch::cat(test_labels_);
   std::vector<ProbeResult> results;
   for (const auto& layer : layers_) {
     ProbeResult result{.layer = layer.name,
                        .hits = torch::cat(layer.hits),
                        .definition = layer.solver,
+                       .chance = chance_of(test_labels),
                        .weight = layer.probe.weight,
                        .bias = layer.probe.bias};
-    result.definition["samples"] = test_samples_;
+    result.definition["samples"] = test_labels.size(0);
     results.push_back(std::move(result));
   }
   return results;

@@ -49,11 +49,11 @@ class StreamedProbes : public Probes {
   ProbeOptions options_;
   Minibatches minibatches_;
   int64_t classes_ = 0;
-  int64_t passes_ = 0;         // that are over
-  int64_t train_samples_ = 0;  // in the first pass
-  int64_t held_out_ = 0;       // of them
-  int64_t test_samples_ = 0;
-  std::vector<Layer> layers_;  // in order of execution
+  int64_t passes_ = 0;                      // that are over
+  int64_t train_samples_ = 0;               // in the first pass
+  int64_t held_out_ = 0;                    // of them
+  std::vector<torch::Tensor> test_labels_;  // batch by batch
+  std::vector<Layer> layers_;               // in order of execution
 };
 
 }  // namespace kelvin

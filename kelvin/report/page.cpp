@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "kelvin/core/caveats.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/collapse_steps.h"
@@ -486,6 +487,18 @@ std::string collapse_notes(const std::vector<Run>& runs) {
   return html.empty() ? "" : "<ul class=\"notes\">\n" + html + "</ul>\n";
 }
 
+// Why numbers of some run do not mean what they seem to.
+std::string caveat_section(const std::vector<Run>& runs) {
+  std::string html;
+  for (const auto& run : runs) {
+    for (const auto& sentence : caveats(run.readings)) {
+      html += "<li>" + escape_html(run.path.string() + ": " + sentence) + "</li>\n";
+    }
+  }
+  return html.empty() ? ""
+                      : heading("Read with care") + "<ul class=\"notes\">\n" + html + "</ul>\n";
+}
+
 std::string run_section(const PageInput& input, const Comparison& comparison) {
   Table table;
   for (const char* name : {"folder", "group", "status"}) table.columns.push_back({.name = name});
@@ -556,6 +569,7 @@ std::string render_page(const PageInput& input) {
   std::string html = head(input.title) + "<body>\n<main>\n";
   html += summary_section(input, comparison);
   html += comparison_section(input, comparison);
+  html += caveat_section(input.runs);
   html += verdict_section(input);
   html += figure_sections(run_figures(input.runs, comparison));
   html += run_section(input, comparison);

@@ -208,5 +208,31 @@ TEST_F(DetectInDumps, RefusesUnknownSettings) {
             "--ood: needs at least one dump of foreign samples, as NAME=x.npz");
 }
 
+TEST_F(DetectInDumps, TellsOfAClassifierThatDoesNotGiveTheLogits) {
+  const auto told = [&] {
+    std::vector<std::string> sentences;
+    RunContext context;
+    context.warn = [&](const std::string& sentence) { sentences.push_back(sentence); };
+    detect_in_dumps(request({"measure.detectors=[\"msp\"]"}), context);
+    return sentences;
+  };
+  EXPECT_TRUE(told().empty());
+  auto arrays = read_npz(path("svhn"));
+  arrays["logits"] = array_of(10 * tensor_of(arrays.at("logits")));
+  write_npz(path("svhn"), arrays);
+  auto sentences = told();
+  ASSERT_EQ(sentences.size(), 1U);
+  EXPECT_TRUE(sentences[0].starts_with(path("svhn") + ": 'weight' and 'bias' do not give 'logits' "
+                                                      "from 'features' (up to "));
+  EXPECT_TRUE(
+      sentences[0].ends_with("; logits are 10 times what they give: store them before the "
+                             "division by a temperature"));
+  arrays["logits"] = array_of(noise({20, 4}, 77));
+  write_npz(path("svhn"), arrays);
+  sentences = told();
+  ASSERT_EQ(sentences.size(), 1U);
+  EXPECT_TRUE(sentences[0].ends_with("apart): detectors that use them mean nothing"));
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -221,5 +221,28 @@ TEST(DetectorNames, AreAllOrThoseAsked) {
   EXPECT_TRUE(error_of([] { detector_names({"mps"}); }).starts_with("no detector named 'mps'"));
 }
 
+TEST(Detection, OfOneSampleHasNoIntervalAndSaysSo) {
+  Detection detection;
+  detection.add(std::make_unique<FirstLogit>(), false);
+  detection.see_train(record_of({1, 2}, Split::train));
+  fit(detection);
+  detection.see_test(record_of({1, 2}, Split::test));
+  detection.see_test(record_of({0}, Split::test, "svhn"));
+  detection.see_test(record_of({0, 3}, Split::test, "mnist"));
+  const auto readings = detection.results({}).readings;
+  for (const char* name : {"auroc", "aupr_in", "aupr_out", "fpr95_id", "fpr95_ood"}) {
+    const auto* one = find(readings, name, "svhn");
+    const auto* two = find(readings, name, "mnist");
+    ASSERT_TRUE(one && two) << name;
+    EXPECT_FALSE(one->interval) << name;
+    EXPECT_FALSE(one->definition.contains("interval")) << name;
+    EXPECT_EQ(
+        one->definition.value("caveat", ""),
+        "from one OOD sample: it has no interval, and another sample may change it to anything");
+    EXPECT_TRUE(two->interval) << name;
+    EXPECT_FALSE(two->definition.contains("caveat")) << name;
+  }
+}
+
 }  // namespace
 }  // namespace kelvin

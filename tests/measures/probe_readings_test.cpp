@@ -133,5 +133,33 @@ TEST(ProbeReadings, CountOnlyTheResamplesThatGiveANumber) {
   EXPECT_EQ(readings[0].definition["resamples"], 1000);
 }
 
+TEST(ProbeReadings, SayThatKappaMeansNothingWhereTheLastProbeIsAtChance) {
+  const auto caveat_of = [](std::vector<ProbeResult> probes, double chance) {
+    for (auto& probe : probes) probe.chance = chance;
+    const auto kappa =
+        reading_of(probe_readings(probes, "", {}), "kappa", {{"last_layer", "logits"}});
+    return kappa.definition.value("caveat", "");
+  };
+  EXPECT_EQ(caveat_of(probes_of({0.1, 0.11, 0.105}), 0.1),
+            "the last probe is at chance (10.5 % right, 10 % by always naming the most frequent "
+            "class), which any layer reaches");
+  EXPECT_EQ(caveat_of(probes_of({0.1, 0.11, 0.2}), 0.1), "");
+}
+
+TEST(ProbeReadings, SayThatRhoMeansNothingWhereNoProbeIsBetterThanChance) {
+  const auto caveat_of = [](std::vector<ProbeResult> probes) {
+    for (auto& probe : probes) probe.chance = 0.2;
+    return reading_of(probe_readings(probes, "svhn", {}), "rho").definition.value("caveat", "");
+  };
+  EXPECT_EQ(caveat_of(probes_of({0.2, 0.19})),
+            "the best probe is at chance (20 % right, 20 % by always naming the most frequent "
+            "class), so nothing can be lost");
+  EXPECT_EQ(caveat_of(probes_of({0.5, 0.19})), "");
+}
+
+TEST(ChanceOf, IsTheShareOfTheMostFrequentClass) {
+  EXPECT_DOUBLE_EQ(chance_of(labels_of({0, 2, 2, 1, 2})), 0.6);
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -317,5 +317,16 @@ TEST(SolutionRank, RejectsAGammaOutsideZeroToOne) {
   }
 }
 
+TEST(SolutionRank, SaysWhenThereAreFewerSamplesThanItCouldTellApart) {
+  const auto caveat_of = [](int64_t samples) {
+    const auto readings = measured("solution_rank", {logits_record(noise({samples, kClasses}, 3))});
+    return rank_reading(readings, kShiftFree).definition.value("caveat", "");
+  };
+  EXPECT_EQ(
+      caveat_of(5),
+      "no more than the 5 samples, which can show nothing of a rank up to 7: take more samples");
+  EXPECT_EQ(caveat_of(7), "");
+}
+
 }  // namespace
 }  // namespace kelvin
