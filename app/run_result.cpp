@@ -5,6 +5,7 @@
 #include "app/exit_code.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
+#include "app/terminal.h"
 #include "kelvin/report/comparison.h"
 #include "kelvin/runs/run_folder.h"
 
@@ -18,9 +19,10 @@ int print_run_result(const std::string& verb, const std::string& run, TableForma
   }
   const auto comparison = compare({loaded});
   if (format == TableFormat::text) {
-    fmt::print("{}\nrun folder: {}\n", text_of(comparison_table(comparison)), run);
+    print_table(comparison_table(comparison), format);
+    fmt::print("\nrun folder: {}\n", run);
   } else {
-    fmt::print("{}", render(comparison_records(comparison), format));
+    print_table(comparison_records(comparison), format);
   }
   return kSuccess;
 }
