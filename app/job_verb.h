@@ -14,21 +14,23 @@ class JobVerb : public Verb {
  public:
   explicit JobVerb(const Registry<VerbEntry>& jobs) : jobs_(jobs) {}
 
-  void declare_flags(CLI::App& command) override {
-    command.require_subcommand(0, 1);  // none gets a message of ours
-    for (const auto& [name, entry] : jobs_.entries()) {
-      auto* job = command.add_subcommand(name, entry.summary);
-      verbs_[job] = entry.make();
-      verbs_[job]->declare_flags(*job);
-    }
-  }
-
   int run() override {
     for (const auto& [job, verb] : verbs_) {
       if (job->parsed()) return verb->run();
     }
     check(false, "a job is required; there are: ", join(jobs_.names(), ", "));
     return 0;
+  }
+
+ protected:
+  void declare_flags(CLI::App& command) override {
+    command.require_subcommand(0, 1);  // none gets a message of ours
+    for (const auto& [name, entry] : jobs_.entries()) {
+      auto* job = command.add_subcommand(name, entry.summary);
+      verbs_[job] = entry.make();
+      verbs_[job]->share_common_flags(*this);
+      verbs_[job]->declare(*job);
+    }
   }
 
  private:

@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "app/exit_code.h"
+#include "app/help_text.h"
 #include "app/human_text.h"
+#include "app/setting_words.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "app/version.h"
 #include "kelvin/core/check.h"
@@ -21,20 +24,20 @@ namespace kelvin {
 namespace {
 
 std::string overview() {
-  std::string text =
-      "kelvin: see and control how softmax temperature shapes the rank of a network.\n\n"
-      "Usage: kelvin VERB [flags]    (kelvin VERB --help explains each)\n\nVerbs:\n";
-  for (const auto& [name, verb] : verbs().entries()) {
-    text += fmt::format("  {:<10} {}\n", name, verb.summary);
-  }
-  text += "\nFlags:\n  -h, --help\n  --version\n\nStart with: kelvin demo\n";
-  return text;
+  std::vector<std::pair<std::string, std::string>> summaries;
+  for (const auto& [name, verb] : verbs().entries()) summaries.emplace_back(name, verb.summary);
+  const auto width = stdout_columns();
+  return "kelvin: see and control how softmax temperature shapes the rank of a network.\n\n"
+         "Usage: kelvin VERB [flags]    (kelvin VERB --help explains each)\n\nVerbs:\n" +
+         glossary_text(summaries, width) +
+         "\nFlags:\n  -h, --help\n  --version\n\nStart with: kelvin demo\n";
 }
 
 // The flag that `word` was probably meant to be; empty if none is near.
 std::string nearest_flag(const CLI::App& command, const std::string& word) {
   std::vector<std::string> flags;
   for (const auto* option : command.get_options()) {
+    if (option->get_group().empty()) continue;  // not of this verb
     for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
   }
   return nearest_name(word.substr(0, word.find('=')), flags);
@@ -65,25 +68,35 @@ void reject_leftovers(const CLI::App& command) {
         guess.empty() ? "; see --help" : "; did you mean '" + guess + "'?");
 }
 
+// A path that looks like a setting is the likely reason for a missing input.
+std::string hint_of_path(const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    if (!is_setting(word) || !std::filesystem::exists(word)) continue;
+    return "; '" + word + "' is read as a setting, write ./" + word + " if it is a path";
+  }
+  return "";
+}
+
 // Reads the flags and runs; --help is answered here.
 int run_verb(const std::string& name, int argc, char** argv) {
   const auto& entry = verbs().find(name);
   const auto verb = entry.make();
   CLI::App command(entry.summary, "kelvin " + name);
   command.allow_extras();
-  verb->declare_flags(command);
+  verb->declare(command);
   try {
     command.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", command.help());
+    fmt::print("{}", help_text(command, stdout_columns()));
     return kSuccess;
   } catch (const CLI::RequiredError& error) {
     reject_leftovers(command);  // a misspelt flag is the likelier reason for a missing one
-    check(false, error.what());
+    check(false, error.what(), hint_of_path({argv + 1, argv + argc}));
   } catch (const CLI::ParseError& error) {
     check(false, error.what());
   }
   reject_leftovers(command);
+  verb->common().check();
   return verb->run();
 }
 

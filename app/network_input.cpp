@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/config_paths.h"
+#include "app/setting_words.h"
 #include "kelvin/core/check.h"
 #include "kelvin/runs/run_folder.h"
 
@@ -23,8 +24,8 @@ void NetworkInput::declare(CLI::App& command, const std::string& what,
 
 void NetworkInput::declare_optional(CLI::App& command, const std::string& what,
                                     const std::string& type_name) {
-  command.add_option("INPUT", path_, what)->type_name(type_name);
-  flags_.declare(command);
+  declare_input(command, "INPUT", path_, what)->type_name(type_name);
+  flags_.declare(command, use_, changeable_);
 }
 
 void NetworkInput::check_exists() const {
@@ -32,13 +33,12 @@ void NetworkInput::check_exists() const {
   check(!is_run() || kelvin::is_run(path_), path_, ": is not a run folder (no config.toml)");
 }
 
-Config NetworkInput::config(const std::vector<std::string>& changeable,
-                            const fs::path& data_folder) const {
+Config NetworkInput::config(const fs::path& data_folder) const {
   auto config = flags_.config();
   if (!is_weights()) {
     for (const auto& [key, value] : config.values()) {
       const bool is_changeable =
-          std::any_of(changeable.begin(), changeable.end(),
+          std::any_of(changeable_.begin(), changeable_.end(),
                       [&key = key](const auto& prefix) { return key.starts_with(prefix); });
       check(is_changeable, key, ": is for a file of weights; ", path_, " knows its own settings");
     }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/config_flags.h"
@@ -13,6 +14,10 @@ namespace kelvin {
 // tell model and data.  Some verbs also take a dump of what a network did.
 class NetworkInput {
  public:
+  // Of a run only settings whose keys begin with one of `changeable` may be given.
+  NetworkInput(ConfigUse use, std::vector<std::string> changeable)
+      : use_(use), changeable_(std::move(changeable)) {}
+
   // A run or a file of weights.
   void declare(CLI::App& command);
   // `what` says in the help what else may be given.
@@ -30,12 +35,12 @@ class NetworkInput {
   bool is_run() const { return std::filesystem::is_directory(path_); }
   bool is_weights() const { return !is_run() && !path_.ends_with(".npz"); }
 
-  // What the flags say.  Of a run only keys that begin with one of `changeable` may be given; of
-  // weights model and data must be.
-  Config config(const std::vector<std::string>& changeable,
-                const std::filesystem::path& data_folder) const;
+  // What the flags say.  Of weights, model and data must be given.
+  Config config(const std::filesystem::path& data_folder) const;
 
  private:
+  ConfigUse use_;
+  std::vector<std::string> changeable_;
   std::string path_;
   ConfigFlags flags_;
 };

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kelvin/core/caveats.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
 #include "kelvin/report/detection_table.h"
 #include "kelvin/report/layer_table.h"
+#include "kelvin/report/quantity_table.h"
 #include "kelvin/report/reading_places.h"
+#include "kelvin/report/wrapped_text.h"
 
 namespace kelvin {
 namespace {
@@ -52,43 +55,83 @@ Table table_of(const Readings& readings, bool is_for_people) {
   return table;
 }
 
-// Empty if every number means what it says.
-std::string caveat_text(const Readings& readings) {
-  const auto sentences = caveats(readings);
-  return sentences.empty() ? "" : "\nRead with care:\n- " + join(sentences, "\n- ") + "\n";
+// What is said below the tables about what is not in them.
+std::string left_out_text(size_t variants, size_t curves, bool has_definitions) {
+  if (variants == 0 && curves == 0 && has_definitions) return "";
+  std::vector<std::string> parts;
+  if (variants > 0) {
+    parts.push_back(
+        fmt::format("{} reading{} by other definitions", variants, variants == 1 ? "" : "s"));
+  }
+  if (curves > 0) parts.push_back(fmt::format("{} values of curves", curves));
+  const auto what = parts.empty() ? "definitions" : join(parts, " and ");
+  return fmt::format("Not shown: {}; {}-o json has everything.", what,
+                     has_definitions ? "" : "--definitions shows what each number means, ");
 }
 
-// Detectors and layers as tables of their own, everything else with its definition beside it.
-std::string text_for_people(const Readings& readings, TableFormat format) {
-  const auto detection = detection_tables(readings);
+std::string wrapped(const std::string& text, TableFormat format, size_t width) {
+  return join(wrapped_lines(text, format == TableFormat::text ? width : 0), "\n") + "\n";
+}
+
+// Empty if every number means what it says.
+std::string caveat_text(const Readings& readings, TableFormat format, size_t width) {
+  std::string text;
+  for (const auto& sentence : caveats(readings)) text += wrapped("- " + sentence, format, width);
+  return text.empty() ? "" : "Read with care:\n" + text;
+}
+
+// Detectors and layers as tables of their own.
+std::string text_for_people(const Readings& readings, TableFormat format, bool with_definitions,
+                            size_t width) {
+  // Five intervals in a row fit no terminal.
+  const auto detection = detection_tables(
+      readings, format == TableFormat::text ? ShownIntervals::auroc : ShownIntervals::all);
   const auto layers = layer_tables(detection.rest);
   Readings whole;
   for (const auto& reading : layers.rest) {
     if (!reading.index) whole.push_back(reading);
   }
-  std::string text;
-  if (!whole.empty()) text += render(table_of(whole, /*is_for_people=*/true), format);
-  for (const auto* tables : {&detection.tables, &layers.tables}) {
-    for (const auto& table : *tables) text += (text.empty() ? "" : "\n") + render(table, format);
+  std::vector<Table> tables;
+  auto variants = layers.left_out;
+  if (!whole.empty() && with_definitions) {
+    tables.push_back(table_of(whole, /*is_for_people=*/true));
+  } else if (!whole.empty()) {
+    const auto quantities = quantity_table(whole);
+    tables.push_back(quantities.table);
+    variants += quantities.left_out;
   }
-  if (!layers.meanings.empty()) text += "\n";
-  for (const auto& meaning : layers.meanings) text += meaning + "\n";
-  const auto curves = layers.rest.size() - whole.size();
-  if (curves > 0) {
-    text += fmt::format("\n{} values of curves are left out; -o json prints them\n", curves);
+  tables.insert(tables.end(), detection.tables.begin(), detection.tables.end());
+  tables.insert(tables.end(), layers.tables.begin(), layers.tables.end());
+  std::vector<std::string> parts;
+  std::vector<std::string> notes;  // once, below all tables
+  for (auto& table : tables) {
+    for (const auto& note : std::exchange(table.notes, {})) {
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+    }
+    parts.push_back(render(table, format, width));
   }
-  if (layers.left_out > 0) {
-    text += fmt::format(
-        "\n{} readings of layers by other definitions are left out; -o json "
-        "prints them\n",
-        layers.left_out);
+  for (const auto& note : notes) parts.push_back(wrapped(note, format, width));
+  if (with_definitions && !layers.meanings.empty()) {
+    std::string meanings;
+    for (const auto& meaning : layers.meanings) meanings += wrapped(meaning, format, width);
+    parts.push_back(meanings);
   }
-  return text + caveat_text(readings);
+  const auto note = left_out_text(variants, layers.rest.size() - whole.size(), with_definitions);
+  if (!note.empty()) parts.push_back(wrapped(note, format, width));
+  const auto care = caveat_text(readings, format, width);
+  if (!care.empty()) parts.push_back(care);
+  return join(parts, "\n");
 }
 
 }  // namespace
 
-std::string readings_text(const Readings& readings, TableFormat format) {
+void declare_definitions(CLI::App& command, bool& with_definitions) {
+  command.add_flag("--definitions", with_definitions,
+                   "also what each number means, and the same by other definitions");
+}
+
+std::string readings_text(const Readings& readings, TableFormat format, bool with_definitions,
+                          size_t width) {
   if (format == TableFormat::json) {
     Json document;
     document["readings"] = Json::array();
@@ -105,7 +148,7 @@ std::string readings_text(const Readings& readings, TableFormat format) {
   }
   if (format == TableFormat::csv)
     return render(table_of(readings, /*is_for_people=*/false), format);
-  return text_for_people(readings, format);
+  return text_for_people(readings, format, with_definitions, width);
 }
 
 }  // namespace kelvin

@@ -10,7 +10,6 @@
 #include "app/child_runs.h"
 #include "app/exit_code.h"
 #include "app/interrupts.h"
-#include "app/machine.h"
 #include "app/metadata.h"
 #include "app/progress_bar.h"
 #include "kelvin/core/check.h"
@@ -110,12 +109,13 @@ class RecipeProgress {
   Clock::time_point looked_ = {};
 };
 
-ChildRun child_of(const PlannedRun& run, const fs::path& root, int64_t threads) {
-  return {
-      .name = run.name,
-      .arguments = {"train", "--quiet", "--config", planned_config(root, run.name).string(),
-                    "--output", (root / run.name).string(), "--threads", std::to_string(threads)},
-      .log = root / kPlanned / (run.name + ".log")};
+ChildRun child_of(const PlannedRun& run, const fs::path& root, int64_t threads,
+                  const fs::path& data_folder) {
+  return {.name = run.name,
+          .arguments = {"train", "--quiet", "--config", planned_config(root, run.name).string(),
+                        "--output", (root / run.name).string(), "--threads",
+                        std::to_string(threads), "--data-dir", data_folder.string()},
+          .log = root / kPlanned / (run.name + ".log")};
 }
 
 std::string failure_of(const ChildOutcome& outcome) {
@@ -204,12 +204,12 @@ RecipeRunsResult run_recipe(const Recipe& recipe, const std::string& recipe_text
   write_plan(recipe, recipe_text, root);
 
   const auto jobs = std::min(options.jobs, static_cast<int64_t>(recipe.runs.size()));
-  const auto threads = std::max<int64_t>(usable_cores() / jobs, 1);
+  const auto threads = std::max<int64_t>(options.threads / jobs, 1);
   ProgressBar bar(options.is_quiet);
   RecipeProgress progress(root);
   std::vector<ChildRun> children;
   for (const auto& run : recipe.runs) {
-    children.push_back(child_of(run, root, threads));
+    children.push_back(child_of(run, root, threads, options.data_folder));
     progress.add(run.name);
   }
 

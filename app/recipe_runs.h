@@ -17,6 +17,8 @@ struct RecipeRunsOptions {
   int64_t jobs = 1;   // runs at once
   std::string label;  // stands before the progress
   bool is_quiet = false;
+  int64_t threads = 1;                     // of all of them together; each has one at least
+  std::filesystem::path data_folder = {};  // where datasets lie
 };
 
 struct RecipeRunsResult {

@@ -5,6 +5,7 @@
 #include "app/exit_code.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
+#include "app/terminal.h"
 #include "kelvin/core/caveats.h"
 #include "kelvin/report/comparison.h"
 #include "kelvin/runs/run_folder.h"
@@ -21,9 +22,10 @@ int print_run_result(const std::string& verb, const std::string& run, TableForma
   for (const auto& sentence : caveats(loaded.readings))
     print_for_people("care: " + sentence + "\n");
   if (format == TableFormat::text) {
-    fmt::print("{}\nrun folder: {}\n", text_of(comparison_table(comparison)), run);
+    print_table(comparison_table(comparison), format);
+    fmt::print("\nrun folder: {}\n", run);
   } else {
-    fmt::print("{}", render(comparison_records(comparison), format));
+    print_table(comparison_records(comparison), format);
   }
   return kSuccess;
 }

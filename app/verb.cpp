@@ -1,6 +1,16 @@
 #include "app/verb.h"
 
+#include "app/help_text.h"
+
 namespace kelvin {
+
+void Verb::declare(CLI::App& command) {
+  command.option_defaults()->take_last()->group(kOwnFlags);
+  command.get_help_ptr()->group(kCommonFlags)->description("this text");
+  declare_flags(command);
+  command.option_defaults()->group(kCommonFlags);
+  common_->declare(command);
+}
 
 Registry<VerbEntry>& verbs() {
   static Registry<VerbEntry> registry("verb");

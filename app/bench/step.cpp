@@ -7,7 +7,6 @@
 #include "app/compute_library.h"
 #include "app/exit_code.h"
 #include "app/run_context.h"
-#include "app/threads_flag.h"
 #include "kelvin/core/check.h"
 
 namespace kelvin {
@@ -52,8 +51,6 @@ StepBenchRequest request_of(const Json& order) {
 // One of the two processes of 'bench train': a process of its own, so that its memory is its own.
 class StepSide : public Verb {
  public:
-  void declare_flags(CLI::App& command) override { threads_.declare(command); }
-
   int run() override {
     try {
       run_orders();
@@ -67,7 +64,7 @@ class StepSide : public Verb {
  private:
   void run_orders() const {
     auto request = request_of(next_order());
-    const auto& api = load_compute_library(threads_.threads());
+    const auto& api = load_compute_library(common().threads());
     ProgressBar quiet(true);
     const auto context = run_context(quiet);
     std::string precision;
@@ -92,8 +89,6 @@ class StepSide : public Verb {
     const auto peak = api.product_peak(precision, context);
     answer({{"peak_gflops", peak.gflops}, {"peak_precision", peak.precision}});
   }
-
-  ThreadsFlag threads_;
 };
 
 const bool registered = bench_jobs().add(

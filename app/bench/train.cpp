@@ -5,12 +5,12 @@
 #include "app/bench/race_table.h"
 #include "app/exit_code.h"
 #include "app/flag_values.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/machine.h"
 #include "app/progress_bar.h"
-#include "app/threads_flag.h"
+#include "app/setting_words.h"
+#include "app/terminal.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 
@@ -47,17 +47,11 @@ class TrainBench : public Verb {
     command
         .add_option("--python", python_, "a Python that has PyTorch (default: /usr/bin/python3)")
         ->type_name("PATH");
-    command
-        .add_option("SETTING", choice_.overrides,
-                    "any setting as key=value, for example model.depth=16")
-        ->type_name("key=value");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    threads_.declare(command);
-    format_.declare(command);
+    declare_settings(command, choice_.overrides, "any setting, for example model.depth=16");
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     read_flags();
     const auto rows = is_sweep_ ? sweep_rows(choice_) : bench_rows(choice_);
     catch_interrupts(SecondInterrupt::exits);
@@ -75,13 +69,13 @@ class TrainBench : public Verb {
     }
     options_.rounds = checked_count("--rounds", rounds_, 1000);
     if (!steps_.empty()) options_.steps = checked_count("--steps", steps_, 1'000'000);
-    options_.threads = {.count = threads_.threads(), .is_given = threads_.is_given()};
+    options_.threads = {.count = common().threads(), .is_given = common().has_threads()};
     if (!is_alone_ && !is_sweep_) options_.python = python_;
   }
 
   // One that fails takes no other with it; an interrupt ends them all.
   void run_races(const std::vector<BenchRow>& rows) {
-    ProgressBar bar(is_quiet_);
+    ProgressBar bar(common().is_quiet());
     for (size_t i = 0; i < rows.size() && interrupts() == 0; ++i) {
       const auto before = static_cast<double>(i);
       options_.on_round = [&](int64_t done, int64_t total) {
@@ -112,7 +106,7 @@ class TrainBench : public Verb {
       fmt::print("{}\n", document.dump(format == TableFormat::json ? 1 : -1));
       return;
     }
-    fmt::print("{}", render(is_sweep_ ? sweep_table(results_) : race_table(results_), format));
+    print_table(is_sweep_ ? sweep_table(results_) : race_table(results_), format);
     if (format == TableFormat::csv) return;
     for (const auto& note : race_notes(results_)) fmt::print("\n{}\n", note);
   }
@@ -123,10 +117,7 @@ class TrainBench : public Verb {
   std::string steps_;
   bool is_sweep_ = false;
   bool is_alone_ = false;
-  bool is_quiet_ = false;
   std::string python_ = "/usr/bin/python3";
-  ThreadsFlag threads_;
-  FormatFlag format_;
   RaceOptions options_;
   std::vector<RaceResult> results_;
   std::vector<std::string> failures_;

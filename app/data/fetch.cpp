@@ -5,12 +5,11 @@
 #include <chrono>
 
 #include "app/data/jobs.h"
-#include "app/data_folder.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/progress_bar.h"
+#include "app/terminal.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 
@@ -68,14 +67,11 @@ class FetchData : public Verb {
                     "address of a folder with the same files, tried before the known ones")
         ->type_name("URL");
     command.add_flag("--force", is_forced_, "replace a folder even if it holds other files, too");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
-    const auto data_folder = data_folder_.folder();
+    const auto format = common().format();
+    const auto data_folder = common().data_folder();
     for (const auto& name : names_) known_dataset(name);  // none is fetched if one is misspelt
     catch_interrupts(SecondInterrupt::exits);
     Table table{.columns = {{"name"}, {"state"}, {"folder"}, {"MB", Alignment::right}, {"from"}}};
@@ -92,7 +88,7 @@ class FetchData : public Verb {
         code = kUserError;
       }
     }
-    if (!table.rows.empty()) fmt::print("{}", render(table, format));
+    if (!table.rows.empty()) print_table(table, format);
     if (!is_stopped) return code;
     print_for_people(
         fmt::format("kelvin data: stopped; {} keeps what came, the same command goes on with it\n",
@@ -102,7 +98,7 @@ class FetchData : public Verb {
 
  private:
   FetchReport fetch_one(const std::string& name, const std::filesystem::path& data_folder) const {
-    ProgressBar bar(is_quiet_);
+    ProgressBar bar(common().is_quiet());
     Progress progress(bar);
     return fetch(known_dataset(name), data_folder,
                  {.extra_mirror = mirror_,
@@ -115,9 +111,6 @@ class FetchData : public Verb {
   std::vector<std::string> names_;
   std::string mirror_;
   bool is_forced_ = false;
-  bool is_quiet_ = false;
-  DataFolderFlag data_folder_;
-  FormatFlag format_;
 };
 
 const bool registered =

@@ -4,9 +4,8 @@
 #include <numeric>
 
 #include "app/data/jobs.h"
-#include "app/data_folder.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
+#include "app/terminal.h"
 #include "kelvin/sources/known_dataset.h"
 #include "kelvin/sources/mirror_address.h"
 #include "kelvin/sources/stored_dataset.h"
@@ -94,16 +93,11 @@ Json facts_of(const KnownDataset& dataset, const fs::path& data_folder) {
 
 class ListData : public Verb {
  public:
-  void declare_flags(CLI::App& command) override {
-    data_folder_.declare(command);
-    format_.declare(command);
-  }
-
   int run() override {
-    const auto format = format_.format();
-    const auto data_folder = data_folder_.folder();
+    const auto format = common().format();
+    const auto data_folder = common().data_folder();
     if (format != TableFormat::json && format != TableFormat::jsonl) {
-      fmt::print("{}", render(table_of(data_folder), format));
+      print_table(table_of(data_folder), format);
       return kSuccess;
     }
     auto all = Json::array();
@@ -117,8 +111,6 @@ class ListData : public Verb {
   }
 
  private:
-  DataFolderFlag data_folder_;
-  FormatFlag format_;
 };
 
 const bool registered =

@@ -3,10 +3,10 @@
 #include "app/compute_library.h"
 #include "app/config_paths.h"
 #include "app/data/jobs.h"
-#include "app/data_folder.h"
 #include "app/exit_code.h"
 #include "app/run_context.h"
-#include "app/threads_flag.h"
+#include "app/setting_words.h"
+#include "app/terminal.h"
 #include "kelvin/core/check.h"
 #include "kelvin/formats/png_file.h"
 #include "kelvin/report/mosaic.h"
@@ -27,9 +27,7 @@ std::vector<MosaicImage> labelled(const ImageSamples& samples) {
 class ShowData : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command.add_option("NAME", name_, "a dataset, see 'kelvin list datasets'")
-        ->type_name("")
-        ->required();
+    declare_input(command, "NAME", name_, "a dataset, see 'kelvin list datasets'")->required();
     command.add_option("--output", output_, "the PNG to write")->type_name("FILE")->required();
     command.add_option("--split", split_, "train or test (default: train)")->type_name("SPLIT");
     command.add_option("--count", count_, "how many, as equally of each class as possible")
@@ -38,12 +36,8 @@ class ShowData : public Verb {
     command.add_option("--columns", columns_, "images in a row")
         ->type_name("N")
         ->capture_default_str();
-    command
-        .add_option("SETTING", overrides_,
-                    "settings of the data as key=value, for example data.augment=crop-flip")
-        ->type_name("key=value");
-    data_folder_.declare(command);
-    threads_.declare(command);
+    declare_settings(command, overrides_,
+                     "settings of the data, for example data.augment=crop-flip");
   }
 
   int run() override {
@@ -58,15 +52,21 @@ class ShowData : public Verb {
       check(!assignment.starts_with("data.name="), "data.name: is '", name_, "' already");
       config.apply_override(assignment);
     }
-    const auto data_folder = data_folder_.folder();
+    const auto data_folder = common().data_folder();
     make_paths_absolute(config, data_folder);
 
     RunContext context;
     context.data_folder = data_folder;
-    const auto& api = load_compute_library(threads_.threads());
+    const auto& api = load_compute_library(common().threads());
     const auto samples = api.sample_images(config, count_, split_ == "train", context);
     write_png(output_, draw_mosaic(labelled(samples), columns_));
-    fmt::print("{}: {} {} images of {}\n", output_, samples.images.size(), split_, name_);
+    if (common().format() == TableFormat::text) {
+      fmt::print("{}: {} {} images of {}\n", output_, samples.images.size(), split_, name_);
+      return kSuccess;
+    }
+    print_table({.columns = {{"file"}, {"images", Alignment::right}, {"split"}, {"dataset"}},
+                 .rows = {{output_, std::to_string(samples.images.size()), split_, name_}}},
+                common().format());
     return kSuccess;
   }
 
@@ -79,8 +79,6 @@ class ShowData : public Verb {
   int64_t count_ = 100;
   int64_t columns_ = 10;
   std::vector<std::string> overrides_;
-  DataFolderFlag data_folder_;
-  ThreadsFlag threads_;
 };
 
 const bool registered =

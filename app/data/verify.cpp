@@ -7,10 +7,9 @@
 #include <set>
 
 #include "app/data/jobs.h"
-#include "app/data_folder.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/progress_bar.h"
+#include "app/terminal.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 #include "kelvin/sources/stored_dataset.h"
@@ -141,8 +140,11 @@ void print(const std::vector<VerifyReport>& reports, TableFormat format) {
     return;
   }
   const auto files = file_table(reports);
-  if (format == TableFormat::text && !files.rows.empty()) fmt::print("{}\n", text_of(files));
-  fmt::print("{}", render(summary_table(reports), format));
+  if (format == TableFormat::text && !files.rows.empty()) {
+    print_table(files, format);
+    fmt::print("\n");
+  }
+  print_table(summary_table(reports), format);
 }
 
 // Known datasets that are there, and folders beside them that hold images.
@@ -179,14 +181,11 @@ class VerifyData : public Verb {
                     "there)")
         ->type_name("");
     command.add_flag("--thorough", is_thorough_, "decode every image of an image folder");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
-    const auto data_folder = data_folder_.folder();
+    const auto format = common().format();
+    const auto data_folder = common().data_folder();
     const auto names = names_.empty() ? all_names(data_folder) : names_;
     check(!names.empty(), data_folder.string(), ": holds no dataset; kelvin data list names them");
     std::vector<VerifyReport> reports;
@@ -201,7 +200,7 @@ class VerifyData : public Verb {
 
  private:
   VerifyReport verify_one(const std::string& name, const fs::path& data_folder) const {
-    ProgressBar bar(is_quiet_);
+    ProgressBar bar(common().is_quiet());
     const VerifyOptions options{.thorough = is_thorough_,
                                 .progress = [&](int64_t done, int64_t total) {
                                   bar.show({.label = "verify " + name,
@@ -217,9 +216,6 @@ class VerifyData : public Verb {
 
   std::vector<std::string> names_;
   bool is_thorough_ = false;
-  bool is_quiet_ = false;
-  DataFolderFlag data_folder_;
-  FormatFlag format_;
 };
 
 const bool registered =

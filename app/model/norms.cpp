@@ -4,15 +4,14 @@
 
 #include "app/compute_library.h"
 #include "app/config_paths.h"
-#include "app/data_folder.h"
 #include "app/exit_code.h"
 #include "app/flag_values.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/model/jobs.h"
 #include "app/run_context.h"
-#include "app/threads_flag.h"
+#include "app/setting_words.h"
+#include "app/terminal.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/statistics.h"
 
@@ -49,8 +48,7 @@ std::string interval_text(const Json& lines, const char* key) {
 class NormsOfModels : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command.add_option("MODELS", models_, "which, separated by commas; see 'kelvin list models'")
-        ->type_name("A,B")
+    declare_input(command, "MODELS", models_, "which, as A,B; see 'kelvin list models'")
         ->required();
     command.add_option("--dataset", dataset_, "whose images (default: cifar10)")->type_name("NAME");
     command.add_option("--seeds", seeds_, "how many draws of each (default: 10)")->type_name("N");
@@ -58,17 +56,11 @@ class NormsOfModels : public Verb {
         .add_option("--samples", samples_,
                     "training images (default: as many as a few seconds allow, 32 to 1024)")
         ->type_name("N");
-    command
-        .add_option("SETTING", overrides_, "any setting as key=value, for example init.scheme=he")
-        ->type_name("key=value");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    threads_.declare(command);
-    format_.declare(command);
+    declare_settings(command, overrides_, "any setting, for example init.scheme=he");
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     const auto count = whole_number_of("--seeds", seeds_);
     check(count >= 1 && count <= 1000, "--seeds: must be from 1 to 1000, got ", count);
     std::vector<int64_t> seeds(static_cast<size_t>(count));
@@ -77,11 +69,11 @@ class NormsOfModels : public Verb {
     check(samples == 0 || (samples >= 2 && samples <= 1024),
           "--samples: must be from 2 to 1024, got ", samples);
     const auto names = names_of("MODELS", models_);
-    const auto& api = load_compute_library(threads_.threads());
+    const auto& api = load_compute_library(common().threads());
     catch_interrupts(SecondInterrupt::exits);
-    ProgressBar bar(is_quiet_);
+    ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);
-    context.data_folder = data_folder_.folder();
+    context.data_folder = common().data_folder();
 
     auto document = Json::array();
     try {
@@ -130,7 +122,7 @@ class NormsOfModels : public Verb {
       }
       table.rows.push_back(row);
     }
-    fmt::print("{}", render(table, format));
+    print_table(table, format);
   }
 
   std::string models_;
@@ -138,10 +130,6 @@ class NormsOfModels : public Verb {
   std::string seeds_ = "10";
   std::string samples_ = "0";
   std::vector<std::string> overrides_;
-  bool is_quiet_ = false;
-  DataFolderFlag data_folder_;
-  ThreadsFlag threads_;
-  FormatFlag format_;
 };
 
 const bool registered = model_jobs().add(

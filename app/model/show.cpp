@@ -3,8 +3,9 @@
 #include "app/compute_library.h"
 #include "app/exit_code.h"
 #include "app/flag_values.h"
-#include "app/format_flag.h"
 #include "app/model/jobs.h"
+#include "app/setting_words.h"
+#include "app/terminal.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 
@@ -47,21 +48,15 @@ Table layer_table(const Json& model) {
 class ShowModel : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command.add_option("NAME", name_, "a model, see 'kelvin list models'")
-        ->type_name("")
-        ->required();
+    declare_input(command, "NAME", name_, "a model, see 'kelvin list models'")->required();
     command.add_option("--input", input_, "channels, height and width (default: 3,32,32)")
         ->type_name("C,H,W");
     command.add_option("--classes", classes_, "how many (default: 10)")->type_name("N");
-    command
-        .add_option("SETTING", overrides_,
-                    "settings of the model as key=value, for example model.width=0.5")
-        ->type_name("key=value");
-    format_.declare(command);
+    declare_settings(command, overrides_, "settings of the model, for example model.width=0.5");
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     Config config;
     config.set("model.name", name_);
     for (const auto& assignment : overrides_) config.apply_override(assignment);
@@ -75,7 +70,7 @@ class ShowModel : public Verb {
     if (format == TableFormat::json || format == TableFormat::jsonl) {
       fmt::print("{}\n", model.dump(format == TableFormat::json ? 1 : -1));
     } else {
-      fmt::print("{}", render(layer_table(model), format));
+      print_table(layer_table(model), format);
     }
     return kSuccess;
   }
@@ -85,7 +80,6 @@ class ShowModel : public Verb {
   std::string input_ = "3,32,32";
   std::string classes_ = "10";
   std::vector<std::string> overrides_;
-  FormatFlag format_;
 };
 
 const bool registered =

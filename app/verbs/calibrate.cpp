@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <map>
 
-#include "app/compute_flags.h"
+#include "app/compute.h"
 #include "app/exit_code.h"
 #include "app/flag_values.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
@@ -92,28 +92,28 @@ class CalibrateVerb : public Verb {
     command.add_option("--bins", bins_, "of confidence [measure.calibration.bins]")->type_name("N");
     command.add_option("--output", curves_, "an npz for reliability diagrams, scales and biases")
         ->type_name("PATH");
-    compute_.declare(command);
-    format_.declare(command);
+    declare_definitions(command, with_definitions_);
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     input_.check_exists();
     check_test();
     check_output();
     const auto config = checked_config();
     Readings readings;
     const auto code =
-        compute_.run("calibrate", [&](const ComputeApi& api, const RunContext& context) {
+        compute("calibrate", common(), [&](const ComputeApi& api, const RunContext& context) {
           readings =
               api.calibrate(request(input_.is_weights() ? api.resolve(config) : config), context);
         });
     if (code != kSuccess) return code;
-    if (format == TableFormat::text || format == TableFormat::markdown) {
-      fmt::print("{}", render(calibration_table(readings), format));
+    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
+    if (is_for_people && !with_definitions_) {
+      print_table(calibration_table(readings), format);
       print_for_people(samples_text(readings));
     } else {
-      fmt::print("{}", readings_text(readings, format));
+      fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
     }
     return kSuccess;
   }
@@ -140,7 +140,7 @@ class CalibrateVerb : public Verb {
   }
 
   Config checked_config() const {
-    auto config = input_.config({"measure.", "seed"}, compute_.data_folder());
+    auto config = input_.config(common().data_folder());
     check(!config.has("measure.names"),
           "--measures: is the calibration here; see 'kelvin measure'");
     if (bins_.empty()) return config;
@@ -156,12 +156,11 @@ class CalibrateVerb : public Verb {
     return request;
   }
 
-  NetworkInput input_;
+  NetworkInput input_{kForCalibrate, {"measure.", "seed"}};
+  bool with_definitions_ = false;
   std::string test_;
   std::string bins_;
   std::string curves_;
-  ComputeFlags compute_;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add(

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/report/run_difference.h"
 #include "kelvin/runs/run_folder.h"
@@ -19,15 +19,14 @@ class Compare : public Verb {
     command.add_option("A", a_, "a run folder")->type_name("")->required();
     command.add_option("B", b_, "another one")->type_name("")->required();
     command.add_flag("--all", all_, "also what is equal, and the points of curves");
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     const auto difference = run_difference(load_run(a_), load_run(b_), all_);
     const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     if (is_for_people) fmt::print("A: {}\n\nB: {}\n\n", a_, b_);
-    fmt::print("{}", difference_text(difference, format));
+    fmt::print("{}", difference_text(difference, format, stdout_columns()));
     const auto note = not_compared_text(difference);
     // Programs read rows; the text for people has it already.
     if (!is_for_people && !note.empty()) print_for_people(note + "\n");
@@ -38,7 +37,6 @@ class Compare : public Verb {
   std::string a_;
   std::string b_;
   bool all_ = false;
-  FormatFlag format_;
 };
 
 const bool registered =

@@ -4,12 +4,12 @@
 
 #include "app/exit_code.h"
 #include "app/flag_values.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/machine.h"
 #include "app/recipe_runs.h"
 #include "app/report_input.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
@@ -28,20 +28,20 @@ class Demo : public Verb {
   void declare_flags(CLI::App& command) override {
     command.add_option("--output", output_, "folder for the runs and the report (runs/RECIPE)")
         ->type_name("DIR");
-    command.add_option("--jobs", jobs_, "runs at once (default: as many as cores)")->type_name("N");
+    command.add_option("--jobs", jobs_, "runs at once (default: as many as threads)")
+        ->type_name("N");
     command.add_option("--recipe", recipe_, "which comparison: demo, demo_tuned, trade_off")
         ->type_name("NAME")
         ->capture_default_str();
     command.add_option("--scale", scale_, "a scale of the recipe, for example smoke")
         ->type_name("NAME");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    format_.declare(command);
   }
 
   int run() override {
     const auto started = Clock::now();
-    const auto format = format_.format();
-    const auto jobs = jobs_.empty() ? usable_cores() : whole_number_of("--jobs", jobs_);
+    const auto format = common().format();
+    const auto threads = common().has_threads() ? common().threads() : usable_cores();
+    const auto jobs = jobs_.empty() ? threads : whole_number_of("--jobs", jobs_);
     check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
     const auto text = recipe_text();
     if (output_.empty()) output_ = "runs/" + recipe_ + (scale_.empty() ? "" : "-" + scale_);
@@ -49,8 +49,12 @@ class Demo : public Verb {
     make_room();
 
     say(fmt::format("{}\n{} runs in {}", recipe.title, recipe.runs.size(), output_));
-    const auto result =
-        run_recipe(recipe, text, output_, {.jobs = jobs, .label = "demo", .is_quiet = is_quiet_});
+    const auto result = run_recipe(recipe, text, output_,
+                                   {.jobs = jobs,
+                                    .label = "demo",
+                                    .is_quiet = common().is_quiet(),
+                                    .threads = threads,
+                                    .data_folder = common().data_folder()});
     if (result.was_interrupted) {
       print_for_people(fmt::format("kelvin demo: stopped; {} holds what was done\n", output_));
       return interrupt_exit_code();
@@ -83,7 +87,7 @@ class Demo : public Verb {
   }
 
   void say(const std::string& line) const {
-    if (!is_quiet_) print_for_people(fmt::format("{}\n", line));
+    if (!common().is_quiet()) print_for_people(fmt::format("{}\n", line));
   }
 
   void print_result(TableFormat format, double seconds) const {
@@ -92,14 +96,13 @@ class Demo : public Verb {
     write_page(input, page);
     const auto comparison = compare(input.runs);
     if (format != TableFormat::text) {
-      fmt::print("{}", render(comparison_records(comparison), format));
+      print_table(comparison_records(comparison), format);
       return;
     }
-    fmt::print("{}\n", text_of(comparison_table(comparison)));
-    for (const auto& note : comparison_notes(comparison)) fmt::print("{}\n", note);
+    print_table(comparison_table(comparison), format);
     fmt::print("\n");
     for (const auto& verdict : verdicts(input.runs, input.claims)) {
-      fmt::print("{}: {}\n", verdict.statement, verdict.sentence);
+      print_paragraph(verdict.statement + ": " + verdict.sentence);
     }
     fmt::print("\ntook {}\nreport: {}\n", short_duration(seconds), page.string());
   }
@@ -115,8 +118,6 @@ class Demo : public Verb {
   std::string jobs_;
   std::string recipe_ = "demo";
   std::string scale_;
-  bool is_quiet_ = false;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add(

@@ -2,9 +2,8 @@
 
 #include "app/compute_library.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/machine.h"
-#include "app/threads_flag.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "app/version.h"
 
@@ -34,14 +33,9 @@ void add_rows(Table& table, const Json& facts) {
 
 class Info : public Verb {
  public:
-  void declare_flags(CLI::App& command) override {
-    threads_.declare(command);
-    format_.declare(command);
-  }
-
   int run() override {
-    const auto format = format_.format();
-    const auto threads = threads_.threads();
+    const auto format = common().format();
+    const auto threads = common().threads();
     const auto& api = load_compute_library(threads);
     Json facts;
     facts["version"] = kVersion;
@@ -54,13 +48,11 @@ class Info : public Verb {
     }
     Table table{.columns = {{"what"}, {"value"}}};
     add_rows(table, facts);
-    fmt::print("{}", render(table, format));
+    print_table(table, format);
     return kSuccess;
   }
 
  private:
-  ThreadsFlag threads_;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add("info", {

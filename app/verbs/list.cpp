@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "app/catalog_file.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
@@ -14,8 +15,32 @@
 namespace kelvin {
 namespace {
 
-const std::vector<std::string> kKinds = {"models",    "datasets", "measures", "detectors",
-                                         "softmaxes", "losses",   "recipes"};
+struct ListedKind {
+  const char* name;
+  const char* summary;
+};
+
+constexpr std::array kKinds = {
+    ListedKind{"models", "networks: --model"},
+    ListedKind{"datasets", "what to learn, and foreign data: --dataset, --ood"},
+    ListedKind{"measures", "what to measure of a network: --measures"},
+    ListedKind{"detectors", "scores that tell foreign data apart: --detectors"},
+    ListedKind{"softmaxes", "maps from logits to probabilities"},
+    ListedKind{"losses", "what training minimises: --loss"},
+    ListedKind{"recipes", "comparisons of several runs: demo --recipe"},
+};
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const auto& kind : kKinds) names.emplace_back(kind.name);
+  return names;
+}
+
+Table kind_table() {
+  Table table{.columns = {{"kind"}, {"what it lists"}}};
+  for (const auto& kind : kKinds) table.rows.push_back({kind.name, kind.summary});
+  return table;
+}
 
 Table catalog_table(const std::string& kind) {
   Table table{.columns = {{"name"}, {"summary"}, {"reference"}}};
@@ -58,24 +83,28 @@ Table table_of(const std::string& kind) {
 class List : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command.add_option("KIND", kind_, join(kKinds, ", "))->type_name("")->required();
-    format_.declare(command);
+    command.add_option("KIND", kind_, join(kind_names(), ", ") + "; without it, these")
+        ->type_name("");
   }
 
   int run() override {
-    const auto format = format_.format();
-    const bool is_known = std::find(kKinds.begin(), kKinds.end(), kind_) != kKinds.end();
-    const auto guess = nearest_name(kind_, kKinds);
+    const auto format = common().format();
+    if (kind_.empty()) {
+      print_table(kind_table(), format);
+      return kSuccess;
+    }
+    const auto kinds = kind_names();
+    const bool is_known = std::find(kinds.begin(), kinds.end(), kind_) != kinds.end();
+    const auto guess = nearest_name(kind_, kinds);
     check(is_known, "nothing called '", kind_, "' to list",
           guess.empty() ? "" : "; did you mean '" + guess + "'?",
-          " There are: ", join(kKinds, ", "));
-    fmt::print("{}", render(table_of(kind_), format));
+          " There are: ", join(kinds, ", "));
+    print_table(table_of(kind_), format);
     return kSuccess;
   }
 
  private:
   std::string kind_;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add(

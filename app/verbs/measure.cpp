@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
-#include "app/compute_flags.h"
+#include "app/compute.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -30,18 +30,17 @@ class MeasureVerb : public Verb {
                      "[measure.layer_spectrum.protocol=exact]");
     command.add_option("--output", curves_, "an npz for whole spectra and matrices")
         ->type_name("PATH");
-    compute_.declare(command);
-    format_.declare(command);
+    declare_definitions(command, with_definitions_);
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     input_.check_exists();
     check_output();
     const auto config = checked_config();
     Readings readings;
     const auto code =
-        compute_.run("measure", [&](const ComputeApi& api, const RunContext& context) {
+        compute("measure", common(), [&](const ComputeApi& api, const RunContext& context) {
           if (input_.is_weights()) {
             readings =
                 api.measure_weights({.settings = api.resolve(config), .curves = curves_}, context);
@@ -50,7 +49,9 @@ class MeasureVerb : public Verb {
             readings = measure(input_.path(), {.settings = config, .curves = curves_}, context);
           }
         });
-    if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
+    if (code == kSuccess) {
+      fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
+    }
     return code;
   }
 
@@ -66,18 +67,17 @@ class MeasureVerb : public Verb {
   }
 
   Config checked_config() const {
-    auto config = input_.config({"measure."}, compute_.data_folder());
+    auto config = input_.config(common().data_folder());
     if (!is_exact_) return config;
     check(!config.has(kProtocol), "--exact: contradicts ", kProtocol);
     config.set(kProtocol, "exact");
     return config;
   }
 
-  NetworkInput input_;
+  NetworkInput input_{kForMeasure, {"measure."}};
+  bool with_definitions_ = false;
   bool is_exact_ = false;
   std::string curves_;
-  ComputeFlags compute_;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add(

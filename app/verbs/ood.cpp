@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
-#include "app/compute_flags.h"
+#include "app/compute.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -29,18 +29,19 @@ class OodVerb : public Verb {
                             "RUN or WEIGHTS");
     command.add_option("--id-train", id_train_, "an npz with features, logits, labels of training")
         ->type_name("x.npz");
-    command.add_option("--id-test", id_test_, "an npz of known samples; --ood is then NAME=x.npz")
+    command
+        .add_option("--id-test", id_test_,
+                    "an npz of known samples; --ood is then x.npz or NAME=x.npz")
         ->type_name("x.npz");
     command
         .add_option("--output", output_,
                     "a folder for the scores as CSV; of a run they also go to its own")
         ->type_name("FOLDER");
-    compute_.declare(command);
-    format_.declare(command);
+    declare_definitions(command, with_definitions_);
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     const bool is_of_dumps = !id_train_.empty() || !id_test_.empty();
     check(input_.is_given() != is_of_dumps,
           "needs a run or a file of weights, or dumps as --id-train and --id-test; one of the two");
@@ -48,7 +49,9 @@ class OodVerb : public Verb {
           output_);
     Readings readings;
     const auto code = is_of_dumps ? detect_in_dumps(readings) : detect_in_network(readings);
-    if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
+    if (code == kSuccess) {
+      fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
+    }
     return code;
   }
 
@@ -56,15 +59,15 @@ class OodVerb : public Verb {
   int detect_in_network(Readings& readings) const {
     input_.check_exists();
     check(input_.is_run() || input_.is_weights(), input_.path(),
-          ": is one dump; give three as --id-train, --id-test and --ood NAME=x.npz");
-    auto config = input_.config({"measure.", "detector.", kOod}, compute_.data_folder());
+          ": is one dump; give three as --id-train, --id-test and --ood x.npz");
+    auto config = input_.config(common().data_folder());
     check(!config.has("measure.names"), "--measures: are detectors here; see 'kelvin measure'");
     check(config.has(kOod) || knows_foreign_data(), input_.path(),
           ": knows no foreign data sets; name some with --ood");
     config.set("measure.names", std::vector<std::string>());
     if (!config.has(kDetectors)) config.set(kDetectors, std::vector<std::string>{"all"});
     if (!config.has(kTrainSamples)) config.set(kTrainSamples, kManySamples);
-    return compute_.run("ood", [&](const ComputeApi& api, const RunContext& context) {
+    return compute("ood", common(), [&](const ComputeApi& api, const RunContext& context) {
       readings =
           input_.is_run()
               ? api.measure_run(input_.path(), {.settings = config, .scores = output_}, context)
@@ -93,7 +96,7 @@ class OodVerb : public Verb {
                                 .scores = output_};
     for (const auto& path : {id_train_, id_test_}) check_npz(path);
     for (const auto& each : request.ood) check_npz(each.npz.string());
-    return compute_.run("ood", [&](const ComputeApi& api, const RunContext& context) {
+    return compute("ood", common(), [&](const ComputeApi& api, const RunContext& context) {
       readings = api.detect_in_dumps(request, context);
     });
   }
@@ -106,24 +109,30 @@ class OodVerb : public Verb {
     std::vector<std::string> words;
     auto section = config.section("data");
     section.read("ood", words);
-    check(!words.empty(), "--ood: needs dumps of foreign samples, as NAME=x.npz");
+    check(!words.empty(), "--ood: needs dumps of foreign samples, as x.npz or NAME=x.npz");
     std::vector<NamedDump> named;
     named.reserve(words.size());
     for (const auto& word : words) {
-      const auto equals = word.find('=');
-      check(equals != std::string::npos && equals > 0 && equals + 1 < word.size(),
-            "--ood: must be NAME=x.npz beside dumps, got '", word, "'");
-      named.push_back({.name = word.substr(0, equals), .npz = word.substr(equals + 1)});
+      named.push_back(dump_of(word));
     }
     return named;
   }
 
-  NetworkInput input_;
+  // NAME=x.npz, or x.npz, which is called x.  A path may have an equals sign in it.
+  static NamedDump dump_of(const std::string& word) {
+    const auto equals = word.find('=');
+    const bool is_named = equals != std::string::npos && equals > 0 && word.find('/') > equals &&
+                          !fs::is_regular_file(word);
+    const fs::path npz = is_named ? word.substr(equals + 1) : word;
+    check(npz.has_stem(), "--ood: must be x.npz or NAME=x.npz beside dumps, got '", word, "'");
+    return {.name = is_named ? word.substr(0, equals) : npz.stem().string(), .npz = npz};
+  }
+
+  NetworkInput input_{kForOod, {"measure.", "detector.", kOod}};
+  bool with_definitions_ = false;
   std::string id_train_;
   std::string id_test_;
   std::string output_;
-  ComputeFlags compute_;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add(

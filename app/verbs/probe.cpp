@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include "app/compute_flags.h"
+#include "app/compute.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -17,34 +17,41 @@ class ProbeVerb : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     input_.declare(command);
-    command.add_option("--probe", protocol_,
-                       "how probes are trained: diagnose (pooled features, to convergence), "
-                       "reproduce (all features, streamed) or published (the same by Adam, 30 "
-                       "passes) [measure.linear_probe.protocol]");
-    command.add_option("--tap", tap_,
-                       "output, or before_add: what a residual branch has before the shortcut "
-                       "[measure.linear_probe.tap]");
-    compute_.declare(command);
-    format_.declare(command);
+    command
+        .add_option("--probe", protocol_,
+                    "how probes are trained: diagnose (pooled features, to convergence), "
+                    "reproduce (all features, streamed) or published (the same by Adam, 30 "
+                    "passes) [measure.linear_probe.protocol]")
+        ->type_name("NAME");
+    command
+        .add_option("--tap", tap_,
+                    "output, or before_add: what a residual branch has before the shortcut "
+                    "[measure.linear_probe.tap]")
+        ->type_name("NAME");
+    declare_definitions(command, with_definitions_);
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     input_.check_exists();
     check(input_.is_run() || input_.is_weights(), input_.path(),
           ": probes are trained on what layers do with images; needs a run or a file of weights");
-    auto config = input_.config({"measure.", "data.ood"}, compute_.data_folder());
+    auto config = input_.config(common().data_folder());
     check(!config.has("measure.names"), "--measures: are the probes here; see 'kelvin measure'");
     config.set("measure.names", std::vector<std::string>{"linear_probe"});
     config.set("measure.detectors", std::vector<std::string>());
     set_flag(config, "--probe", "protocol", protocol_);
     set_flag(config, "--tap", "tap", tap_);
     Readings readings;
-    const auto code = compute_.run("probe", [&](const ComputeApi& api, const RunContext& context) {
-      readings = input_.is_run() ? api.measure_run(input_.path(), {.settings = config}, context)
-                                 : api.measure_weights({.settings = api.resolve(config)}, context);
-    });
-    if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
+    const auto code =
+        compute("probe", common(), [&](const ComputeApi& api, const RunContext& context) {
+          readings = input_.is_run()
+                         ? api.measure_run(input_.path(), {.settings = config}, context)
+                         : api.measure_weights({.settings = api.resolve(config)}, context);
+        });
+    if (code == kSuccess) {
+      fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
+    }
     return code;
   }
 
@@ -57,11 +64,10 @@ class ProbeVerb : public Verb {
     config.set(key, value);
   }
 
-  NetworkInput input_;
+  NetworkInput input_{kForProbe, {"measure.", "data.ood"}};
+  bool with_definitions_ = false;
   std::string protocol_;
   std::string tap_;
-  ComputeFlags compute_;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add(

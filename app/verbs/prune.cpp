@@ -8,10 +8,11 @@
 #include <string>
 
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/run_name.h"
+#include "app/terminal.h"
 #include "app/verb.h"
+#include "kelvin/core/byte_text.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -28,16 +29,19 @@ class Prune : public Verb {
     command.add_flag("--dry-run", options_.dry_run, "list what would go, and remove nothing");
     command.add_flag("--training-state", options_.training_state,
                      "also what only going on with a run needs, if it is finished");
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
-    Table table{.columns = {{"run"}, {"removed", Alignment::right}, {"bytes", Alignment::right}}};
+    const auto format = common().format();
+    is_for_people_ = format == TableFormat::text || format == TableFormat::markdown;
+    Table table{.columns = {{"run"},
+                            {"removed", Alignment::right},
+                            {is_for_people_ ? "size" : "bytes", Alignment::right}}};
     if (options_.dry_run) table.columns[1] = {"would remove"};
     table.columns.push_back({"note"});
     int code = kSuccess;
-    for (const auto& folder : find_runs(folder_)) {
+    const auto folders = find_runs(folder_);
+    for (const auto& folder : folders) {
       // A link to a run leads out of what we were asked to look at.
       if (folder != fs::path(folder_) && fs::is_symlink(folder)) continue;
       const auto name = name_below(folder_, folder);
@@ -50,21 +54,29 @@ class Prune : public Verb {
         code = kUserError;
       }
     }
-    fmt::print("{}", render(table, format));
+    if (table.rows.empty() && !common().is_quiet()) {
+      print_for_people(fmt::format("{}: {}\n", folder_,
+                                   folders.empty() ? "holds no runs" : "nothing to remove"));
+    }
+    if (!table.rows.empty() || format != TableFormat::text) print_table(table, format);
     return code;
   }
 
  private:
+  std::string size_text(int64_t bytes) const {
+    return is_for_people_ ? byte_text(bytes) : std::to_string(bytes);
+  }
+
   void append_rows(const std::string& name, const fs::path& folder, Table& table) const {
     const auto pruned = prune_run(folder, options_);
     if (!options_.dry_run) {
-      table.rows.push_back({name, std::to_string(pruned.removed.size()),
-                            std::to_string(pruned.bytes()), pruned.note});
+      table.rows.push_back(
+          {name, std::to_string(pruned.removed.size()), size_text(pruned.bytes()), pruned.note});
       return;
     }
     for (const auto& entry : pruned.removed) {
       table.rows.push_back(
-          {name, entry.path.lexically_relative(folder).string(), std::to_string(entry.bytes)});
+          {name, entry.path.lexically_relative(folder).string(), size_text(entry.bytes)});
     }
     const bool has_note = !pruned.note.empty();
     if (has_note) table.rows.push_back({name, "", "", pruned.note});
@@ -72,7 +84,7 @@ class Prune : public Verb {
 
   std::string folder_;
   PruneOptions options_;
-  FormatFlag format_;
+  bool is_for_people_ = true;
 };
 
 const bool registered = verbs().add(

@@ -2,6 +2,7 @@
 
 #include "app/exit_code.h"
 #include "app/report_input.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
@@ -37,9 +38,10 @@ class Report : public Verb {
       if (!folder.empty()) make_folder(folder);  // before anything is written
     }
     write_page(input, page);
-    fmt::print("{}\n", page.string());
-    if (!csv_folder_.empty()) write_all(csv_folder_, ".csv", figure_csvs(input));
-    if (!svg_folder_.empty()) write_all(svg_folder_, ".svg", figure_svgs(input));
+    std::vector<std::string> written = {page.string()};
+    if (!csv_folder_.empty()) write_all(csv_folder_, ".csv", figure_csvs(input), written);
+    if (!svg_folder_.empty()) write_all(svg_folder_, ".svg", figure_svgs(input), written);
+    print(written);
     return kSuccess;
   }
 
@@ -51,12 +53,24 @@ class Report : public Verb {
   }
 
   static void write_all(const fs::path& folder, const std::string& extension,
-                        const std::map<std::string, std::string>& files) {
+                        const std::map<std::string, std::string>& files,
+                        std::vector<std::string>& written) {
     for (const auto& [name, text] : files) {
       const auto path = folder / (name + extension);
       write_file_atomically(path, text);
-      fmt::print("{}\n", path.string());
+      written.push_back(path.string());
     }
+  }
+
+  // As text just the paths, to be clicked on or piped.
+  void print(const std::vector<std::string>& paths) const {
+    if (common().format() == TableFormat::text) {
+      for (const auto& path : paths) fmt::print("{}\n", path);
+      return;
+    }
+    Table table{.columns = {{"file"}}};
+    for (const auto& path : paths) table.rows.push_back({path});
+    print_table(table, common().format());
   }
 
   std::vector<std::string> roots_;

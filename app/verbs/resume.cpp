@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
 #include "app/compute_library.h"
-#include "app/data_folder.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/interrupts.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
 #include "app/run_result.h"
-#include "app/threads_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/runs/run_folder.h"
@@ -25,19 +22,15 @@ class Resume : public Verb {
     command.add_flag("--inexact", is_inexact_,
                      "also with other threads, processor or libraries than before, which round "
                      "differently");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    threads_.declare(command);
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
-    const auto data_folder = data_folder_.folder();
+    const auto format = common().format();
+    const auto data_folder = common().data_folder();
     const auto before = load_run(run_);
     check(before.status != RunStatus::finished, run_, ": is finished; nothing to resume");
     const auto& api = load_compute_library(threads_for(before));
-    ProgressBar bar(is_quiet_);
+    ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);
     context.data_folder = data_folder;
     catch_interrupts(SecondInterrupt::exits);
@@ -50,16 +43,12 @@ class Resume : public Verb {
   // As many as the run had, unless others are asked for.
   int64_t threads_for(const Run& before) const {
     const nlohmann::ordered_json::json_pointer threads("/versions/threads");
-    if (threads_.is_given() || !before.metadata.contains(threads)) return threads_.threads();
+    if (common().has_threads() || !before.metadata.contains(threads)) return common().threads();
     return before.metadata.at(threads).get<int64_t>();
   }
 
   std::string run_;
-  DataFolderFlag data_folder_;
-  ThreadsFlag threads_;
-  FormatFlag format_;
   bool is_inexact_ = false;
-  bool is_quiet_ = false;
 };
 
 const bool registered =

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/run_name.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
@@ -63,11 +63,10 @@ class Runs : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     command.add_option("DIR", folder_, "where to look, at any depth")->type_name("")->required();
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     Table table{.columns = {{"name"},
                             {"status"},
                             {"model"},
@@ -87,13 +86,15 @@ class Runs : public Verb {
         print_for_people(fmt::format("{}\n", error.what()));
       }
     }
-    fmt::print("{}", render(table, format));
+    if (table.rows.empty() && !common().is_quiet()) {
+      print_for_people(fmt::format("{}: holds no runs\n", folder_));
+    }
+    if (!table.rows.empty() || format != TableFormat::text) print_table(table, format);
     return kSuccess;
   }
 
  private:
   std::string folder_;
-  FormatFlag format_;
 };
 
 const bool registered =

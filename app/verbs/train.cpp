@@ -1,18 +1,24 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
 #include "app/compute_library.h"
 #include "app/config_flags.h"
 #include "app/config_paths.h"
-#include "app/data_folder.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/interrupts.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
 #include "app/run_result.h"
-#include "app/threads_flag.h"
+#include "app/terminal.h"
 #include "app/verb.h"
+#include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
+#include "kelvin/report/run_values.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -20,40 +26,66 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string json_of_plan(const Config& config, const Json& plan) {
+Json json_of_plan(const Config& config, const Json& plan) {
   Json document;
   for (const auto& [key, value] : config.values()) document["config"][key] = value;
   document["plan"] = plan;
-  return document.dump(1) + "\n";
+  return document;
+}
+
+// Estimates: more digits than these would be noise.
+std::string about_minutes(double minutes) {
+  if (minutes < 1) return fmt::format("about {} s", short_number(std::ceil(60 * minutes), 2));
+  if (minutes < 90) return fmt::format("about {:.0f} min", minutes);
+  return fmt::format("about {} h", short_number(minutes / 60, minutes < 600 ? 2 : 3));
+}
+
+// "estimated training time" and "about 12 min" of {"estimated_training_minutes": 12.3}
+std::pair<std::string, std::string> line_of_plan(std::string key, const Json& value) {
+  constexpr std::string_view kMinutes = "_minutes";
+  constexpr std::string_view kBytes = "_bytes";
+  auto text = value.is_number_float() ? short_number(value.get<double>()) : value.dump();
+  if (key.ends_with(kMinutes)) {
+    key.replace(key.size() - kMinutes.size(), kMinutes.size(), "_time");
+    text = about_minutes(value.get<double>());
+  } else if (key.ends_with(kBytes)) {
+    key.resize(key.size() - kBytes.size());
+    text = "about " + byte_text(value.get<int64_t>());
+  }
+  std::replace(key.begin(), key.end(), '_', ' ');
+  return {key, text};
 }
 
 // The costs are comments, so that the whole can be saved and used as a config.
 std::string toml_of_plan(const Config& config, const Json& plan) {
   auto text = config.to_toml() + "\n";
   for (const auto& [key, value] : plan.items()) {
-    text +=
-        fmt::format("# {}: {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    const auto [name, figure] = line_of_plan(key, value);
+    text += fmt::format("# {}: {}\n", name, figure);
   }
   return text;
+}
+
+Table table_of_plan(const Config& config, const Json& plan) {
+  Table table{.columns = {{"name"}, {"value"}}};
+  for (const auto& [key, value] : config.values()) table.rows.push_back({key, value_text(value)});
+  for (const auto& [key, value] : plan.items()) table.rows.push_back({key, value_text(value)});
+  return table;
 }
 
 class Train : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    config_.declare(command);
+    config_.declare(command, kForTrain);
     command.add_option("--output", output_, "folder for the run; must not hold one yet")
         ->type_name("DIR");
     command.add_flag("--dry-run", is_dry_run_, "print the whole config and what it would cost");
-    command.add_flag("-q,--quiet", is_quiet_, "no progress");
-    data_folder_.declare(command);
-    threads_.declare(command);
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
-    const auto threads = threads_.threads();
-    const auto data_folder = data_folder_.folder();
+    const auto format = common().format();
+    const auto threads = common().threads();
+    const auto data_folder = common().data_folder();
     auto config = config_.config();
     make_paths_absolute(config, data_folder);
     check(is_dry_run_ || !output_.empty(), "--output: required unless --dry-run");
@@ -62,16 +94,13 @@ class Train : public Verb {
 
     const auto& api = load_compute_library(threads);
     const auto resolved = api.resolve(config);
-    ProgressBar bar(is_quiet_);
+    ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);
     context.data_folder = data_folder;
     if (is_dry_run_) {
-      check(format != TableFormat::csv && format != TableFormat::markdown,
-            "-o: with --dry-run must be text, json or jsonl");
       const auto plan = api.plan(resolved, context);
-      fmt::print("{}", format == TableFormat::json || format == TableFormat::jsonl
-                           ? json_of_plan(resolved, plan)
-                           : toml_of_plan(resolved, plan));
+      bar.clear();
+      print_plan(resolved, plan, format);
       return kSuccess;
     }
     catch_interrupts(SecondInterrupt::exits);
@@ -81,13 +110,19 @@ class Train : public Verb {
   }
 
  private:
+  static void print_plan(const Config& config, const Json& plan, TableFormat format) {
+    if (format == TableFormat::json || format == TableFormat::jsonl) {
+      fmt::print("{}\n", json_of_plan(config, plan).dump(format == TableFormat::json ? 1 : -1));
+    } else if (format == TableFormat::text) {
+      fmt::print("{}", toml_of_plan(config, plan));
+    } else {
+      print_table(table_of_plan(config, plan), format);
+    }
+  }
+
   ConfigFlags config_;
-  DataFolderFlag data_folder_;
-  ThreadsFlag threads_;
-  FormatFlag format_;
   std::string output_;
   bool is_dry_run_ = false;
-  bool is_quiet_ = false;
 };
 
 const bool registered =

@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
-#include "app/compute_flags.h"
+#include "app/compute.h"
 #include "app/exit_code.h"
-#include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/network_input.h"
+#include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -41,25 +41,25 @@ class TruncateVerb : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     input_.declare(command);
-    command.add_option("--layer", layer_,
-                       "the last layer to keep; otherwise the first whose probe is good enough "
-                       "[measure.linear_probe.threshold]");
+    command
+        .add_option("--layer", layer_,
+                    "the last layer to keep; otherwise the first whose probe is good enough "
+                    "[measure.linear_probe.threshold]")
+        ->type_name("NAME");
     command.add_option("--output", output_, "a new safetensors file for the truncated network")
         ->type_name("PATH");
-    compute_.declare(command);
-    format_.declare(command);
   }
 
   int run() override {
-    const auto format = format_.format();
+    const auto format = common().format();
     input_.check_exists();
     check(input_.is_run() || input_.is_weights(), input_.path(),
           ": holds no network; needs a run or a file of weights");
     check_output();
-    const auto config = input_.config({"measure."}, compute_.data_folder());
+    const auto config = input_.config(common().data_folder());
     Json result;
     const auto code =
-        compute_.run("truncate", [&](const ComputeApi& api, const RunContext& context) {
+        compute("truncate", common(), [&](const ComputeApi& api, const RunContext& context) {
           const fs::path run = input_.is_run() ? input_.path() : "";
           result = api.truncate_run(run,
                                     {.settings = input_.is_run() ? config : api.resolve(config),
@@ -71,7 +71,7 @@ class TruncateVerb : public Verb {
     if (format == TableFormat::json || format == TableFormat::jsonl) {
       fmt::print("{}\n", result.dump(format == TableFormat::json ? 1 : -1));
     } else {
-      fmt::print("{}", render(comparison_table(result), format));
+      print_table(comparison_table(result), format);
     }
     if (!output_.empty()) print_for_people(how_to_use(result));
     return kSuccess;
@@ -100,11 +100,9 @@ class TruncateVerb : public Verb {
     return text + "\n";
   }
 
-  NetworkInput input_;
+  NetworkInput input_{kForTruncate, {"measure."}};
   std::string layer_;
   std::string output_;
-  ComputeFlags compute_;
-  FormatFlag format_;
 };
 
 const bool registered = verbs().add(

@@ -55,10 +55,15 @@ OodGroups known_groups(const std::string& dataset) {
 }
 
 void check_foreign_names(const std::string& where, const Names& names) {
+  // Dumps have the names that the user gives them, datasets have their own.
+  const auto remedy = where == "--ood" ? ", as NAME=x.npz" : "";
   std::set<std::string> seen;
   for (const auto& name : names) {
-    check(seen.insert(name).second, where, ": '", name, "' is there twice");
-    check(name != kNear && name != kFar, where, ": '", name, "' is the name of a group");
+    check(seen.insert(name).second, where, ": '", name,
+          "' is there twice; give one of them another name", remedy);
+    check(name != kNear && name != kFar, where, ": '", name,
+          "' is what the mean over the datasets of --", name,
+          " is called; give the data another name", remedy);
   }
 }
 

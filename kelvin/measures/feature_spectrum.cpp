@@ -215,11 +215,13 @@ SpectrumBytes FeatureSpectrum::bytes_for(int64_t dims, int64_t samples,
   constexpr auto kDouble = static_cast<int64_t>(sizeof(double));
   const auto width = width_for(dims, options);
   if (samples >= width) {
-    // A copy with all rows in it, one that is corrected, and what eigenvalues are found in; the
-    // last rows in float64, and what their product adds.
+    // A copy with all rows in it, of a sketch one that is corrected, and what eigenvalues are found
+    // in; the last rows in float64, and what their product adds.
     const auto scatter = width * width * kDouble;
+    const bool is_sketch = width < dims && options.protocol == SpectrumProtocol::sketch;
     return {.held = CovarianceAccumulator::bytes_for(width),
-            .working = 4 * scatter + 2 * CovarianceAccumulator::kBlockRows * width * kDouble,
+            .working = (is_sketch ? 4 : 3) * scatter +
+                       2 * CovarianceAccumulator::kBlockRows * width * kDouble,
             .adding = CovarianceAccumulator::bytes_of_adding(width)};
   }
   const auto rows = samples * width * kFloat;

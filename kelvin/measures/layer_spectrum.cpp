@@ -24,8 +24,9 @@ constexpr auto kPilotType = torch::kBFloat16;
 constexpr int64_t kPilotBytes = 2;
 // Products of so few samples cost less than a sketch of their features.
 constexpr int64_t kFewSamples = 1024;
-constexpr int64_t kSpectraAtOnce = 2;  // each on a core of its own: what they take is counted
-constexpr int64_t kCurvePoints = 25;   // of the curve over gamma, from 1e-4 to 1e-1
+// Each on a core of its own, if the memory allows it: what they take is counted.
+constexpr int64_t kSpectraAtOnce = 2;
+constexpr int64_t kCurvePoints = 25;  // of the curve over gamma, from 1e-4 to 1e-1
 
 struct LayerSpectrumOptions {
   double gamma = 1e-3;
@@ -99,7 +100,8 @@ class LayerSpectrum : public Measure {
       add_to_pilot(layer, feature_rows(recorded.output));
       if (layer.pilot_rows == pilots()) complete.push_back(&layer);
     }
-    for_each_in_groups(static_cast<int64_t>(complete.size()), kSpectraAtOnce,
+    for_each_in_groups(static_cast<int64_t>(complete.size()),
+                       std::min(layers_at_once_, kSpectraAtOnce),
                        [&](int64_t i) { set_anchors(*complete[static_cast<size_t>(i)]); });
   }
 
@@ -113,7 +115,9 @@ class LayerSpectrum : public Measure {
     }
     // A layer is one core's: products of few samples would wait for each other more than multiply.
     const auto count = static_cast<int64_t>(due.size());
-    for_each_in_groups(count, is_enlarged_ ? 1 : count, [&](int64_t i) {
+    const bool may_use_all_cores = layers_at_once_ >= at::get_num_threads();
+    const auto at_once = may_use_all_cores ? count : layers_at_once_;
+    for_each_in_groups(count, is_enlarged_ ? 1 : at_once, [&](int64_t i) {
       const auto& recorded = *due[static_cast<size_t>(i)];
       add_rows(find(recorded.name), feature_rows(recorded.output));
     });
@@ -138,6 +142,7 @@ class LayerSpectrum : public Measure {
         if (layer.pilot.defined()) layer.pilot = layer.pilot.clone();
       }
       pass_ = theirs.pass_;
+      layers_at_once_ = theirs.layers_at_once_;
       return;
     }
     for (const auto& layer : theirs.layers_) {
@@ -211,6 +216,14 @@ class LayerSpectrum : public Measure {
     std::vector<int64_t> passes;
     std::vector<int64_t> bytes;
     int64_t held = 0;
+    int64_t at_once = 1;  // layers that are added to, or computed, at the same time
+
+    int64_t count() const { return passes.empty() ? 0 : passes.back() + 1; }
+    // Whether each layer does, if it is alone in its pass.
+    bool fits(int64_t memory) const {
+      return std::all_of(bytes.begin(), bytes.end(),
+                         [&](int64_t own) { return held + own <= memory; });
+    }
   };
 
   // Where little is measured, finding anchors is not to take longer than what they are for.
@@ -226,11 +239,11 @@ class LayerSpectrum : public Measure {
       if (layer.pass == pass_ && layer.spectrum.rows() > 0) due.push_back(&layer);
     }
     // Enlarged ones take all the memory there is.
-    for_each_in_groups(static_cast<int64_t>(due.size()), is_enlarged_ ? 1 : kSpectraAtOnce,
-                       [&](int64_t i) {
-                         auto& layer = *due[static_cast<size_t>(i)];
-                         layer.values = layer.spectrum.values();
-                       });
+    const auto at_once = is_enlarged_ ? 1 : std::min(layers_at_once_, kSpectraAtOnce);
+    for_each_in_groups(static_cast<int64_t>(due.size()), at_once, [&](int64_t i) {
+      auto& layer = *due[static_cast<size_t>(i)];
+      layer.values = layer.spectrum.values();
+    });
   }
 
   // Other measures take their part.
@@ -257,10 +270,21 @@ class LayerSpectrum : public Measure {
     return bytes <= budget(kSpectraAtOnce * largest) ? exact : options_.spectrum;
   }
 
-  // Layers in their order, to as few passes as the memory allows.
+  // Layers in their order, to as few passes as the memory allows; and as many of them at once as
+  // cost no further pass.
   Plan planned(const Record& record) const {
+    const auto most = std::max<int64_t>(at::get_num_threads(), kSpectraAtOnce);
+    const auto smallest = planned(record, 1);
+    for (auto at_once = most; at_once > 1; --at_once) {
+      auto plan = planned(record, at_once);
+      if (plan.count() == smallest.count() && plan.fits(context_.memory)) return plan;
+    }
+    return smallest;
+  }
+
+  Plan planned(const Record& record, int64_t at_once) const {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-    Plan plan;
+    Plan plan{.passes = {}, .bytes = {}, .at_once = at_once};
     const auto options = options_for(record);
     int64_t working = 0;
     int64_t adding = 0;
@@ -277,9 +301,7 @@ class LayerSpectrum : public Measure {
       // Anchors, signs, the mean; and what anchors are made of.
       plan.held += dims * (kFloat * (options_.spectrum.anchors + 2) + kPilotBytes * pilot);
     }
-    const auto adding_at_once =
-        std::min<int64_t>(at::get_num_threads(), static_cast<int64_t>(record.layers.size()));
-    plan.held += std::max(kSpectraAtOnce * working, adding_at_once * adding);
+    plan.held += std::max(std::min(at_once, kSpectraAtOnce) * working, at_once * adding);
     int64_t used = 0;
     int64_t pass = 0;
     for (const auto bytes : plan.bytes) {
@@ -304,6 +326,7 @@ class LayerSpectrum : public Measure {
     if (!layers_.empty()) return;
     const auto plan = planned(record);
     const auto options = options_for(record);
+    layers_at_once_ = plan.at_once;
     for (size_t i = 0; i < record.layers.size(); ++i) {
       const auto& recorded = record.layers[i];
       const auto dims = feature_rows(recorded.output).size(1);
@@ -410,6 +433,7 @@ class LayerSpectrum : public Measure {
   LayerSpectrumOptions options_;
   std::vector<SeenLayer> layers_;  // in order of execution
   int64_t pass_ = 0;
+  int64_t layers_at_once_ = 1;
   bool is_enlarged_ = false;
 };
 

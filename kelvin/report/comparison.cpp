@@ -223,6 +223,7 @@ Table comparison_table(const Comparison& comparison) {
     }
     table.rows.push_back(std::move(row));
   }
+  table.notes = comparison_notes(comparison);
   return table;
 }
 

@@ -54,7 +54,8 @@ std::string mean_text(const Summary& summary, const Quantity& quantity);
 // "42", "71.3 %", with a dagger at the width bound.
 std::string value_text(const SeedValue& value, const Quantity& quantity);
 
-// For people: a row per quantity, a column per group, and the difference if there are two.
+// For people: a row per quantity, a column per group, the difference if there are two, and the
+// notes below.
 Table comparison_table(const Comparison& comparison);
 // For programs: a row per group and quantity with every number at full precision.
 Table comparison_records(const Comparison& comparison);

@@ -40,11 +40,16 @@ struct Row {
 
 std::string percent(double share) { return fmt::format("{:.2f}", 100 * share); }
 
-std::string cell(const ByName& readings, const char* name) {
+std::string cell(const ByName& readings, const char* name, ShownIntervals intervals) {
   const auto found = readings.find(name);
   if (found == readings.end()) return "";
   const auto& reading = *found->second;
   if (!reading.interval) return percent(reading.value);
+  if (intervals == ShownIntervals::auroc) {
+    if (reading.name != "auroc") return percent(reading.value);
+    return fmt::format("{} ({:.1f} to {:.1f})", percent(reading.value), 100 * reading.interval->low,
+                       100 * reading.interval->high);
+  }
   return fmt::format("{} ({} to {})", percent(reading.value), percent(reading.interval->low),
                      percent(reading.interval->high));
 }
@@ -65,12 +70,12 @@ std::map<std::string, std::string> shown_names(const Readings& readings) {
   return names;
 }
 
-Table table_of(const std::string& name, const std::vector<Row>& rows) {
+Table table_of(const std::string& name, const std::vector<Row>& rows, ShownIntervals intervals) {
   Table table{.title = "Against " + name + ", in %", .columns = {{"detector"}}};
   for (const auto& shown : kShown) table.columns.push_back({shown.header, Alignment::right});
   for (const auto& row : rows) {
     std::vector<std::string> cells = {row.detector};
-    for (const auto& shown : kShown) cells.push_back(cell(row.readings, shown.name));
+    for (const auto& shown : kShown) cells.push_back(cell(row.readings, shown.name, intervals));
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -78,7 +83,7 @@ Table table_of(const std::string& name, const std::vector<Row>& rows) {
 
 }  // namespace
 
-DetectionTables detection_tables(const Readings& readings) {
+DetectionTables detection_tables(const Readings& readings, ShownIntervals intervals) {
   DetectionTables result;
   std::vector<std::string> places;               // in the order of the readings
   std::map<std::string, std::vector<Row>> rows;  // by foreign dataset
@@ -102,7 +107,7 @@ DetectionTables detection_tables(const Readings& readings) {
     auto& of_ood = rows.at(ood);
     std::stable_sort(of_ood.begin(), of_ood.end(),
                      [](const Row& a, const Row& b) { return a.auroc() > b.auroc(); });
-    result.tables.push_back(table_of(names.at(ood), of_ood));
+    result.tables.push_back(table_of(names.at(ood), of_ood, intervals));
   }
   return result;
 }

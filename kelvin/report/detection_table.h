@@ -15,6 +15,10 @@ struct DetectionTables {
   Readings rest;  // what is not of a detector
 };
 
-DetectionTables detection_tables(const Readings& readings);
+// All, or for narrow places that of the AUROC alone, to one decimal.
+enum class ShownIntervals { all, auroc };
+
+DetectionTables detection_tables(const Readings& readings,
+                                 ShownIntervals intervals = ShownIntervals::all);
 
 }  // namespace kelvin

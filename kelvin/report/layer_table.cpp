@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <map>
 
-#include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
+#include "kelvin/report/quantity_table.h"
 
 namespace kelvin {
 namespace {
 
 constexpr size_t kColumnsPerTable = 6;
+constexpr int kDigits = 4;
 
 // One column: readings of one name on one population, by layer.
 struct LayerColumn {
@@ -22,15 +23,6 @@ std::string column_name(const Reading& reading) {
   if (!reading.ood.empty()) name += " " + reading.ood;
   if (reading.split == "train") name += " train";
   return name;
-}
-
-std::string cell_of(const Reading& reading) {
-  const auto& meaning = reading.definition;
-  const auto text = short_number(reading.value, 4);
-  if (!meaning.value("is_reliable", true)) return "~ " + text;
-  const bool is_at_bound =
-      meaning.contains("upper_bound") && meaning["upper_bound"] == reading.value;
-  return is_at_bound ? text + "†" : text;
 }
 
 // What is the same for all layers of a column.
@@ -81,11 +73,12 @@ LayerTables layer_tables(const Readings& readings) {
       bool is_empty = true;
       for (size_t i = begin; i < end; ++i) {
         const auto cell = columns[i].cells.find(layer);
-        row.push_back(cell == columns[i].cells.end() ? "" : cell_of(*cell->second));
+        row.push_back(cell == columns[i].cells.end() ? "" : marked_value(*cell->second, kDigits));
         is_empty = is_empty && row.back().empty();
       }
       if (!is_empty) table.rows.push_back(std::move(row));
     }
+    table.notes = notes_on_marks(table);
     result.tables.push_back(std::move(table));
   }
   for (const auto& column : columns) {

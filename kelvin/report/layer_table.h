@@ -17,8 +17,7 @@ struct LayerTables {
   size_t left_out;                    // variants by other definitions than a column's first
 };
 
-// The first reading of a name and layer counts, as everywhere.  A rank at its upper bound has a
-// dagger, one that its definition does not call reliable a tilde.
+// The first reading of a name and layer counts, as everywhere; signs are those of marked_value.
 LayerTables layer_tables(const Readings& readings);
 
 }  // namespace kelvin

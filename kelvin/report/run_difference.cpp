@@ -125,12 +125,13 @@ Table readings_table(const std::vector<MeasuredByTwo>& readings) {
   return table;
 }
 
-std::string text_for_people(const RunDifference& difference, TableFormat format) {
+std::string text_for_people(const RunDifference& difference, TableFormat format, size_t width) {
   std::vector<std::string> parts;
   for (const auto& table :
        {told_table("Settings", difference.settings), told_table("Metadata", difference.metadata),
         readings_table(difference.readings)}) {
-    parts.push_back(table.rows.empty() ? table.title + ": no difference\n" : render(table, format));
+    parts.push_back(table.rows.empty() ? table.title + ": no difference\n"
+                                       : render(table, format, width));
   }
   const auto note = not_compared_text(difference);
   if (!note.empty()) parts.push_back(note + "\n");
@@ -183,9 +184,9 @@ RunDifference run_difference(const Run& a, const Run& b, bool all) {
   return difference;
 }
 
-std::string difference_text(const RunDifference& difference, TableFormat format) {
+std::string difference_text(const RunDifference& difference, TableFormat format, size_t width) {
   const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
-  return is_for_people ? text_for_people(difference, format)
+  return is_for_people ? text_for_people(difference, format, width)
                        : render(table_of_all(difference), format);
 }
 

@@ -36,8 +36,9 @@ struct RunDifference {
 RunDifference run_difference(const Run& a, const Run& b, bool all = false);
 
 // For people (text, md) a table for each of settings, metadata and readings; for programs (csv,
-// json, jsonl) one table of all with exact numbers.  A difference is B - A.
-std::string difference_text(const RunDifference& difference, TableFormat format);
+// json, jsonl) one table of all with exact numbers.  A difference is B - A.  `width` is that
+// of render.
+std::string difference_text(const RunDifference& difference, TableFormat format, size_t width = 0);
 
 // "2 readings of A and 1 of B are not compared: ..."; empty if all are.
 std::string not_compared_text(const RunDifference& difference);

@@ -2,30 +2,18 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "kelvin/core/check.h"
 #include "kelvin/report/html.h"
+#include "kelvin/report/text_table.h"
 
 namespace kelvin {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Code points: right for every sign our tables hold (±, †, κ), wrong only for wide scripts.
-size_t shown_width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  }));
-}
-
 std::string cell_of(const std::vector<std::string>& row, size_t column) {
   return column < row.size() ? row[column] : "";
-}
-
-std::string padded(const std::string& text, size_t width, Alignment alignment) {
-  const std::string space(width - std::min(width, shown_width(text)), ' ');
-  return alignment == Alignment::left ? text + space : space + text;
 }
 
 std::vector<std::string> names_of(const Table& table) {
@@ -39,17 +27,6 @@ std::string on_one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   std::replace(text.begin(), text.end(), '\r', ' ');
   return text;
-}
-
-std::string text_row(const Table& table, const std::vector<std::string>& row,
-                     const std::vector<size_t>& widths) {
-  std::string line;
-  for (size_t i = 0; i < widths.size(); ++i) {
-    if (i > 0) line += "  ";
-    line += padded(on_one_line(cell_of(row, i)), widths[i], table.columns[i].alignment);
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
 }
 
 std::string markdown_cell(const std::string& text) {
@@ -117,10 +94,10 @@ TableFormat table_format(const std::string& name) {
   return TableFormat::jsonl;
 }
 
-std::string render(const Table& table, TableFormat format) {
+std::string render(const Table& table, TableFormat format, size_t width) {
   switch (format) {
     case TableFormat::text:
-      return text_of(table);
+      return text_of(table, width);
     case TableFormat::markdown:
       return markdown_of(table);
     case TableFormat::csv:
@@ -133,20 +110,13 @@ std::string render(const Table& table, TableFormat format) {
   return "";
 }
 
-std::string text_of(const Table& table) {
-  std::vector<size_t> widths;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    size_t width = shown_width(table.columns[i].name);
-    for (const auto& row : table.rows) width = std::max(width, shown_width(cell_of(row, i)));
-    widths.push_back(width);
+std::string text_of(const Table& table, size_t width) {
+  auto clean = table;
+  for (auto& column : clean.columns) column.name = on_one_line(column.name);
+  for (auto& row : clean.rows) {
+    for (auto& cell : row) cell = on_one_line(cell);
   }
-  std::string text = table.title.empty() ? "" : table.title + "\n\n";
-  text += text_row(table, names_of(table), widths);
-  std::vector<std::string> rules;
-  for (const size_t width : widths) rules.emplace_back(width, '-');
-  text += text_row(table, rules, widths);
-  for (const auto& row : table.rows) text += text_row(table, row, widths);
-  return text;
+  return fitted_text(clean, width);
 }
 
 std::string markdown_of(const Table& table) {
@@ -165,6 +135,7 @@ std::string markdown_of(const Table& table) {
     }
     text += "\n";
   }
+  for (const auto& note : table.notes) text += "\n" + markdown_cell(note) + "\n";
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Table {
   std::string title = {};
   std::vector<Column> columns = {};
   std::vector<std::vector<std::string>> rows = {};
+  // Sentences that explain what signs in the cells mean; printed below it for people.
+  std::vector<std::string> notes = {};
 };
 
 enum class TableFormat { text, markdown, csv, json, jsonl };
@@ -25,19 +28,20 @@ enum class TableFormat { text, markdown, csv, json, jsonl };
 // "text", "md" or "markdown", "csv", "json", "jsonl"; anything else is an Error naming these.
 TableFormat table_format(const std::string& name);
 
-std::string render(const Table& table, TableFormat format);
+// Only text has a width: how many columns its lines may take, any if it is 0.
+std::string render(const Table& table, TableFormat format, size_t width = 0);
 
-// Columns aligned by what a terminal shows, not by bytes.
-std::string text_of(const Table& table);
+// Columns aligned by what a terminal shows, not by bytes; see text_table.h.
+std::string text_of(const Table& table, size_t width = 0);
 std::string markdown_of(const Table& table);
-// RFC 4180 with \n line ends; the title is left out.
+// RFC 4180 with \n line ends; title and notes are left out, as they are in JSON.
 std::string csv_of(const Table& table);
 // An array of objects with the columns as keys.  A cell of a right-aligned
 // column that is a number becomes one, an empty cell null.
 std::string json_of(const Table& table);
 // The same objects, one per line.
 std::string jsonl_of(const Table& table);
-// A <table> element, everything escaped.
+// A <table> element, everything escaped, without the notes: a page has its own place for them.
 std::string html_of(const Table& table);
 
 }  // namespace kelvin

@@ -30,6 +30,16 @@ TEST(ListVerb, GivesEachEntryALineAndAReference) {
   }
 }
 
+TEST(ListVerb, NamesItsKindsIfNoneIsAskedFor) {
+  const auto result = run_tool({"list", "-o", "json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto kinds = nlohmann::json::parse(result.out);
+  EXPECT_EQ(kinds.size(), 7U);
+  for (const auto& kind : kinds) {
+    EXPECT_EQ(run_tool({"list", kind.at("kind")}).exit_code, 0) << kind;
+  }
+}
+
 TEST(ListVerb, KnowsTheDemoAmongTheRecipes) {
   const auto result = run_tool({"list", "recipes", "-o", "csv"});
   EXPECT_EQ(result.exit_code, 0) << result.err;

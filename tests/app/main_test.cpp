@@ -71,10 +71,10 @@ TEST(Tool, AnswersBadUsageWithOneLineAndCode2) {
       {{"train", "recipe.toml", "--output", "x"}, "'recipe.toml': must be key=value"},
       {{"demo", "--jobs", "0"}, "--jobs: must be at least 1, got 0"},
       {{"demo", "--scale", "gigantic"}, "no scale 'gigantic'"},
-      {{"list"}, "KIND is required"},
       {{"list", "modls"}, "did you mean 'models'?"},
       {{"list", "models", "more"}, "unexpected argument 'more'"},
       {{"list", "models", "-o", "xml"}, "got 'xml'"},
+      {{"runs"}, "DIR is required"},
       {{"runs", "/nowhere"}, "/nowhere: no such folder"},
       {{"report"}, "RUN is required"},
       {{"report", "/nowhere"}, "/nowhere: no such folder"},
@@ -89,6 +89,24 @@ TEST(Tool, AnswersBadUsageWithOneLineAndCode2) {
     EXPECT_EQ(result.err.rfind("kelvin", 0), 0U) << result.err;
     EXPECT_NE(result.err.find(bad.expected), std::string::npos) << result.err;
   }
+}
+
+// A folder of a sweep may be called as a setting is.
+TEST(Tool, TellsPathsFromSettings) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "lr=0.1");
+  const auto in_folder = [&](const std::string& words) {
+    const auto line = "cd " + folder.path().string() + " && " KELVIN_TOOL " " + words;
+    return StartedCommand({"/bin/sh", "-c", line}).wait().err;
+  };
+  EXPECT_EQ(in_folder("measure lr=0.1"),
+            "kelvin measure: INPUT is required; 'lr=0.1' is read as a setting, write ./lr=0.1 if "
+            "it is a path\n");
+  EXPECT_EQ(in_folder("measure ./lr=0.1"),
+            "kelvin measure: ./lr=0.1: is not a run folder (no config.toml)\n");
+  // Settings may come first.
+  EXPECT_EQ(in_folder("measure measure.memory=1GiB /nowhere"),
+            "kelvin measure: /nowhere: no such run or file\n");
 }
 
 TEST(Tool, SaysThatItsOutputCouldNotBeWritten) {

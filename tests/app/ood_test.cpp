@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "kelvin/core/text.h"
+#include "kelvin/report/wrapped_text.h"
 #include "tests/support/command.h"
 #include "tests/support/python.h"
 
@@ -60,11 +62,52 @@ TEST(OodVerb, PrintsATableWithTheConventionInEveryHeader) {
                                 folder / "b.npz", "--ood", "odd=" + std::string(folder / "c.npz"),
                                 "--detectors", "msp,neco", "--output", folder / "scores", "-q"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const char* part : {"Against odd, in %", "FPR95 (ID positive)", "FPR95 (OOD positive)",
-                           "AUPR (ID positive)", "neco", "msp", "orthodev"}) {
+  for (const char* part : {"Against odd, in %", "AUPR (ID", "AUPR (OOD", "FPR95 (ID", "FPR95 (OOD",
+                           "positive)", "neco", "msp", "orthodev"}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
   }
+  EXPECT_EQ(result.out.find("detector", result.out.find("detector") + 1), std::string::npos)
+      << "is one table\n"
+      << result.out;
+  for (const auto& line : split(result.out, '\n')) EXPECT_LE(shown_width(line), 80U) << line;
   EXPECT_TRUE(std::filesystem::exists(folder / "scores/msp@odd.csv"));
+}
+
+TEST(OodVerb, TakesTheNameOfAFileAndRepeatedFlagsAndSettings) {
+  const TemporaryFolder folder;
+  write_dumps(folder);
+  const std::vector<std::string> known = {"ood",
+                                          "--id-train",
+                                          folder / "a.npz",
+                                          "--id-test",
+                                          folder / "b.npz",
+                                          "-q",
+                                          "--detectors",
+                                          "knn",
+                                          "-o",
+                                          "json"};
+  const auto detected = [&](const std::vector<std::string>& words) {
+    auto command = known;
+    command.insert(command.end(), words.begin(), words.end());
+    const auto result = run_tool(command);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::map<std::string, nlohmann::json> aurocs;  // by foreign dataset
+    const auto printed = nlohmann::json::parse(result.out, nullptr, false);
+    if (printed.is_discarded()) return aurocs;
+    for (const auto& reading : printed.at("readings")) {
+      if (reading.at("name") == "auroc") aurocs[reading.at("ood")] = reading;
+    }
+    return aurocs;
+  };
+  const std::string c = folder / "c.npz";
+  const auto by_commas = detected({"--ood", c + ",other=" + c});
+  const auto repeated = detected({"--ood", c, "--ood", "other=" + c});
+  EXPECT_EQ(by_commas, repeated);
+  EXPECT_TRUE(repeated.contains("c"));
+  EXPECT_TRUE(repeated.contains("other"));
+  const auto of_one = detected({"--ood", c, "detector.knn.neighbours=1"});
+  EXPECT_EQ(of_one.at("c").at("definition").at("neighbours"), 1);
+  EXPECT_EQ(of_one, detected({"detector.knn.neighbours=1", "--ood", c}));
 }
 
 TEST(OodVerb, RefusesInOneLine) {
@@ -76,9 +119,16 @@ TEST(OodVerb, RefusesInOneLine) {
       {{folder / "none"}, std::string(folder / "none") + ": no such run or file"},
       {{a, "--ood", "svhn"}, a + ": is one dump; give three"},
       {{"--id-train", a}, "--id-train and --id-test: both are needed"},
-      {{"--id-train", a, "--id-test", a}, "--ood: needs dumps of foreign samples, as NAME=x.npz"},
-      {{"--id-train", a, "--id-test", a, "--ood", "svhn"},
-       "--ood: must be NAME=x.npz beside dumps, got 'svhn'"},
+      {{"--id-train", a, "--id-test", a},
+       "--ood: needs dumps of foreign samples, as x.npz or NAME=x.npz"},
+      {{"--id-train", a, "--id-test", a, "--ood", "svhn"}, "svhn: no such file"},
+      {{"--id-train", a, "--id-test", a, "--ood", "svhn="},
+       "--ood: must be x.npz or NAME=x.npz beside dumps, got 'svhn='"},
+      {{"--id-train", a, "--id-test", a, "--ood", "far=" + a},
+       "--ood: 'far' is what the mean over the datasets of --far is called; give the data another "
+       "name, as NAME=x.npz"},
+      {{"--id-train", a, "--id-test", a, "--ood", a + "," + a},
+       "--ood: 'a' is there twice; give one of them another name, as NAME=x.npz"},
       {{"--id-train", a, "--id-test", a, "--ood", "svhn=/no.npz"}, "/no.npz: no such file"},
       {{"--id-train", a, "--id-test", a, "--ood", "x=" + a, "--detectors", "nevo"},
        "no detector named 'nevo'; did you mean 'neco'?"},

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kelvin/core/files.h"
+#include "kelvin/core/text.h"
 #include "kelvin/runs/run_lock.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
@@ -40,6 +41,27 @@ TEST(RunsVerb, ShowsTheOtherRunsBesideADamagedOne) {
   EXPECT_NE(result.out.find("\na,unreadable"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("\nb,finished"), std::string::npos) << result.out;
   EXPECT_NE(result.err.find("a/config.toml"), std::string::npos) << result.err;
+}
+
+TEST(RunsVerb, SaysThatAFolderHoldsNoRuns) {
+  const TemporaryFolder folder;
+  const auto result = run_tool({"runs", folder.path()});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, folder.path().string() + ": holds no runs\n");
+  const auto for_programs = run_tool({"runs", folder.path(), "-q", "-o", "json"});
+  EXPECT_EQ(for_programs.out, "[]\n");
+  EXPECT_EQ(for_programs.err, "");
+}
+
+TEST(RunsVerb, FitsItsTableIntoTheTerminal) {
+  const TemporaryFolder folder;
+  write_fake_run(folder.path() / "a-name-that-is-rather-long/and-goes-on/in-many-folders/run", 1, 0,
+                 90);
+  const auto result = run_tool({"runs", folder.path()});
+  for (const auto& line : split(result.out, '\n')) EXPECT_LE(line.size(), 80U) << line;
+  const auto wide = run_tool({"runs", folder.path()}, {"COLUMNS=200"});
+  EXPECT_NE(wide.out.find("in-many-folders/run  finished"), std::string::npos) << wide.out;
 }
 
 TEST(RunsVerb, TellsRunsAtWorkFromThoseThatWereKilled) {

@@ -205,6 +205,49 @@ TEST(LayerSpectrum, TakesMorePassesWhenTheMemoryIsShort) {
             "measure.memory allows 97.7 KiB");
 }
 
+// As many passes as it takes: also where the covariances are what does not fit.
+TEST(LayerSpectrum, GivesTheSameInAnyMemory) {
+  std::vector<std::pair<std::string, torch::Tensor>> outputs;
+  for (int64_t i = 0; i < 5; ++i)
+    outputs.emplace_back("l" + std::to_string(i), noise({300, 64}, i));
+  const auto record = layers_record(outputs);
+  const Values tunnel = {{"protocol", "tunnel"}};
+  const auto expected = measured("layer_spectrum", {record}, tunnel, {.test_samples = 300});
+  int64_t most_passes = 0;
+  for (const int64_t memory : {4'000'000, 6'000'000, 20'000'000}) {
+    const auto measure =
+        make_measure("layer_spectrum", tunnel, {.memory = memory, .test_samples = 300});
+    int64_t passes = 0;
+    do {
+      measure->update(record);
+      ++passes;
+    } while (measure->wants_another_pass());
+    most_passes = std::max(most_passes, passes);
+    EXPECT_LE(measure->memory(record, 300), memory);
+    expect_same(measure->compute(), expected, 1e-12);
+  }
+  EXPECT_GT(most_passes, 1);
+}
+
+// 8000 features chosen of 16384: each covariance has half a gigabyte, and four are needed to find
+// its eigenvalues.
+TEST(LayerSpectrum, OfAResNet20ByTheTunnelProtocolFitsTheDefaultMemory) {
+  std::vector<std::pair<std::string, torch::Tensor>> outputs;
+  for (int64_t i = 0; i < 19; ++i) {
+    outputs.emplace_back("conv" + std::to_string(i), torch::zeros({1, 16384 >> ((i - 1) / 6)}));
+  }
+  const auto record = layers_record(outputs);
+  const Values tunnel = {{"protocol", "tunnel"}};
+  const int64_t most = int64_t{4} << 30;
+  for (const int64_t memory : {most, most * 5 / 8}) {
+    const auto measure =
+        make_measure("layer_spectrum", tunnel, {.memory = memory, .test_samples = 10'000});
+    measure->update(record);
+    EXPECT_LE(measure->memory(record, 10'000), memory);
+    EXPECT_TRUE(measure->wants_another_pass());
+  }
+}
+
 // Otherwise its default would cost a second forward pass.
 TEST(LayerSpectrum, OfAResNet18FitsIntoOnePass) {
   std::vector<std::pair<std::string, torch::Tensor>> outputs;

@@ -31,6 +31,15 @@ TEST(DetectionTables, HaveARowPerDetectorTheBestFirst) {
   EXPECT_EQ(table.rows[1], (std::vector<std::string>{"msp", "80.00", "", "", "50.00", ""}));
 }
 
+TEST(DetectionTables, InNarrowPlacesHaveTheIntervalOfTheAurocAlone) {
+  auto auroc = reading_of("auroc", 0.9, "neco", "svhn");
+  auto fpr = reading_of("fpr95_id", 0.25, "neco", "svhn");
+  auroc.interval = fpr.interval = Interval{.low = 0.2, .high = 0.911};
+  const auto found = detection_tables({auroc, fpr}, ShownIntervals::auroc);
+  EXPECT_EQ(found.tables.at(0).rows.at(0),
+            (std::vector<std::string>{"neco", "90.00 (20.0 to 91.1)", "", "", "25.00", ""}));
+}
+
 TEST(DetectionTables, NameTheConventionInEveryHeader) {
   const auto found = detection_tables({reading_of("auroc", 0.8, "msp", "svhn")});
   std::vector<std::string> headers;

@@ -28,7 +28,9 @@ TEST(LayerTable, HasARowPerLayerAndAColumnPerName) {
             "| layer | covariance_rank | alignment |\n"
             "| --- | ---: | ---: |\n"
             "| conv | 7 |  |\n"
-            "| fc | 3† | 0.5 |\n");
+            "| fc | 3† | 0.5 |\n\n"
+            "† At its upper bound, which the number of samples, features or classes sets: it could "
+            "not be higher.\n");
   EXPECT_EQ(tables.left_out, 1U);
   ASSERT_EQ(tables.rest.size(), 2U);
   EXPECT_EQ(tables.rest[0].name, "accuracy");

@@ -1,4 +1,4 @@
-#include "app/compute_flags.h"
+#include "app/compute.h"
 
 #include <fmt/format.h>
 
@@ -11,20 +11,14 @@
 
 namespace kelvin {
 
-void ComputeFlags::declare(CLI::App& command) {
-  command.add_flag("-q,--quiet", is_quiet_, "no progress");
-  data_folder_.declare(command);
-  threads_.declare(command);
-}
-
-int ComputeFlags::run(const std::string& verb,
-                      const std::function<void(const ComputeApi&, const RunContext&)>& work) const {
-  const auto& api = load_compute_library(threads_.threads());
+int compute(const std::string& verb, const CommonFlags& flags,
+            const std::function<void(const ComputeApi&, const RunContext&)>& work) {
+  const auto& api = load_compute_library(flags.threads());
   catch_interrupts(SecondInterrupt::exits);
   try {
-    ProgressBar bar(is_quiet_);
+    ProgressBar bar(flags.is_quiet());
     auto context = run_context(bar);
-    context.data_folder = data_folder();
+    context.data_folder = flags.data_folder();
     work(api, context);
   } catch (const Error& error) {
     if (interrupts() == 0) throw;

@@ -1,0 +1,92 @@
+#include "kelvin/report/quantity_table.h"
+
+#include <algorithm>
+#include <map>
+
+#include "kelvin/core/text.h"
+
+namespace kelvin {
+namespace {
+
+constexpr const char* kDagger = "†";
+constexpr const char* kTilde = "~ ";
+constexpr int kDigits = 5;
+
+// "test", "train", "svhn", "svhn train"; "value" for what is of no split.
+std::string population_of(const Reading& reading) {
+  if (reading.ood.empty()) return reading.split.empty() ? "value" : reading.split;
+  return reading.split == "train" ? reading.ood + " train" : reading.ood;
+}
+
+// Its place in `names`, to which it is added if it is new.
+size_t place_of(const std::string& name, std::vector<std::string>& names) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  const auto place = static_cast<size_t>(found - names.begin());
+  if (found == names.end()) names.push_back(name);
+  return place;
+}
+
+bool has_cell_with(const Table& table, const char* sign) {
+  return std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+    return std::any_of(row.begin(), row.end(), [&](const std::string& cell) {
+      return cell.find(sign) != std::string::npos;
+    });
+  });
+}
+
+}  // namespace
+
+std::string marked_value(const Reading& reading, int digits) {
+  const auto& meaning = reading.definition;
+  const auto text = short_number(reading.value, digits);
+  if (!meaning.value("is_reliable", true)) return kTilde + text;
+  const bool is_at_bound = reading.name.find("rank") != std::string::npos &&
+                           meaning.contains("upper_bound") &&
+                           meaning["upper_bound"] == reading.value;
+  return is_at_bound ? text + kDagger : text;
+}
+
+std::vector<std::string> notes_on_marks(const Table& table) {
+  std::vector<std::string> notes;
+  if (has_cell_with(table, kDagger)) {
+    notes.emplace_back(
+        "† At its upper bound, which the number of samples, features or classes sets: it could not "
+        "be higher.");
+  }
+  if (has_cell_with(table, kTilde)) {
+    notes.emplace_back(
+        "~ Not reliable: the sketch it was taken from is too small for it; rank_bounds in its "
+        "definition has between what it lies.");
+  }
+  return notes;
+}
+
+QuantityTable quantity_table(const Readings& readings) {
+  std::vector<std::string> names;
+  std::vector<std::string> populations;
+  std::map<std::pair<size_t, size_t>, std::string> cells;  // by place of name and population
+  QuantityTable result;
+  for (const auto& reading : readings) {
+    const auto row = place_of(reading.name, names);
+    const auto column = place_of(population_of(reading), populations);
+    const bool is_first =
+        cells.emplace(std::pair(row, column), marked_value(reading, kDigits)).second;
+    if (!is_first) ++result.left_out;
+  }
+  auto& table = result.table;
+  table.columns = {{"quantity"}};
+  for (const auto& population : populations) {
+    table.columns.push_back({population, Alignment::right});
+  }
+  for (size_t row = 0; row < names.size(); ++row) {
+    table.rows.push_back({names[row]});
+    for (size_t column = 0; column < populations.size(); ++column) {
+      const auto cell = cells.find({row, column});
+      table.rows.back().push_back(cell == cells.end() ? "" : cell->second);
+    }
+  }
+  table.notes = notes_on_marks(table);
+  return result;
+}
+
+}  // namespace kelvin

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/command.h"
+
+namespace kelvin {
+namespace {
+
+// The first block of this language on the page.
+std::string block_of(const std::string& page, const std::string& language) {
+  const auto fence = "```" + language + "\n";
+  const auto begin = page.find(fence) + fence.size();
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+CommandResult run_line(const std::string& line) {
+  return StartedCommand({"/bin/sh", "-c", line}).wait();
+}
+
+TEST(InstallSlow, GivesWhatTheDocumentedProgramNeeds) {
+  const TemporaryFolder folder;
+  const auto page = whole_file(KELVIN_SOURCE_DIR "/docs/library.md");
+  std::ofstream(folder / "CMakeLists.txt") << block_of(page, "cmake");
+  std::ofstream(folder / "main.cpp") << block_of(page, "cpp");
+  const auto prefix = folder / "prefix";
+  const auto installed = run_line("cmake --install " KELVIN_BINARY_DIR " --prefix " + prefix);
+  ASSERT_EQ(installed.exit_code, 0) << installed.err;
+  const auto built = run_line("cd " + folder.path().string() + " && PREFIX=" + prefix + " && " +
+                              "set -e; " + block_of(page, "sh"));
+  ASSERT_EQ(built.exit_code, 0) << built.out << built.err;
+  const auto result = run_line(folder / "build/my_ranks");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "rank 9\nsum 1000\n");
+  const auto tool = run_line(prefix + "/bin/kelvin list measures");
+  EXPECT_EQ(tool.exit_code, 0) << tool.err;
+}
+
+}  // namespace
+}  // namespace kelvin
