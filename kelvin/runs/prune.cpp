@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/json_fields.h"
 #include "kelvin/runs/run_folder.h"
 #include "kelvin/runs/run_lock.h"
 
@@ -53,22 +54,36 @@ std::optional<fs::path> checkpoint_behind(const fs::path& link) {
   std::error_code failure;
   const auto target = fs::canonical(link, failure);
   if (failure || target.parent_path() != fs::canonical(link.parent_path())) return std::nullopt;
-  if (!fs::is_regular_file(target / "model.safetensors", failure)) return std::nullopt;
+  const auto weights = target / "model.safetensors";
+  if (!fs::is_regular_file(weights, failure)) return std::nullopt;
+  const auto bytes = fs::file_size(weights, failure);
+  if (failure || bytes == 0) return std::nullopt;
   return target;
+}
+
+// Whether no checkpoint was the best when this one was saved: training had not reached the end of
+// its first epoch.
+bool is_before_the_best(const fs::path& checkpoint) {
+  try {
+    const auto path = checkpoint / "training.json";
+    const auto facts = load_json_object(path);
+    return JsonFields(facts, path.string()).number("best_accuracy") < 0;
+  } catch (const Error&) {  // then nobody knows
+    return false;
+  }
 }
 
 // The checkpoints to be kept; nothing if it is not certain which.
 std::optional<Paths> kept_checkpoints(const fs::path& checkpoints) {
-  Paths kept;
-  for (const char* name : {"last", "best"}) {
-    const auto link = checkpoints / name;
-    const bool is_missing = fs::symlink_status(link).type() == fs::file_type::not_found;
-    if (is_missing && name == std::string_view("best")) continue;
-    const auto target = checkpoint_behind(link);
-    if (!target) return std::nullopt;
-    kept.push_back(*target);
-  }
-  return kept;
+  const auto last = checkpoint_behind(checkpoints / "last");
+  if (!last) return std::nullopt;
+  const auto link = checkpoints / "best";
+  const bool is_missing = fs::symlink_status(link).type() == fs::file_type::not_found;
+  // One of the others may be it, if the link was lost.
+  if (is_missing) return is_before_the_best(*last) ? std::optional<Paths>({*last}) : std::nullopt;
+  const auto best = checkpoint_behind(link);
+  if (!best) return std::nullopt;
+  return Paths{*last, *best};
 }
 
 void append_checkpoints(const fs::path& checkpoints, bool with_training_state, const Paths& kept,
@@ -106,7 +121,7 @@ PrunedRun found_in(const fs::path& run, const PruneOptions& options) {
       const bool is_finished = load_status(run) == RunStatus::finished;
       append_checkpoints(checkpoints, options.training_state && is_finished, *kept, found);
     } else {
-      pruned.note = "checkpoints left alone: last or best leads to no weights";
+      pruned.note = "checkpoints left alone: last or best is missing or leads to no weights";
     }
   }
   append_part_files(run / "features", found);

@@ -28,9 +28,9 @@ struct PrunedRun {
 
 // Removes from a run what its results do not need: checkpoints that neither checkpoints/last nor
 // checkpoints/best points to, parts of files whose writing was interrupted, dumped features.
-// A run that somebody is at work in is left alone; so are the checkpoints of one whose `last` does
-// not lead to weights among them.  Links are neither followed nor, but for unfinished ones,
-// removed.
+// A run that somebody is at work in is left alone; so are the checkpoints of one whose `last` or
+// `best` does not lead to weights among them, or whose `best` was lost.  Links are neither followed
+// nor, but for unfinished ones, removed.
 PrunedRun prune_run(const std::filesystem::path& run, const PruneOptions& options = {});
 
 }  // namespace kelvin

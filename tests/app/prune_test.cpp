@@ -35,7 +35,7 @@ TEST_F(PruneVerb, SaysWhatItRemovedOfEachRun) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto rows = nlohmann::json::parse(result.out);
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[0], (nlohmann::json{{"run", "a"}, {"removed", 1}, {"bytes", 3010}, {"note", {}}}));
+  EXPECT_EQ(rows[0], (nlohmann::json{{"run", "a"}, {"removed", 1}, {"bytes", 3020}, {"note", {}}}));
   EXPECT_EQ(rows[1].at("run"), "deep/b");
   EXPECT_EQ(rows[1].at("removed"), 0);
   EXPECT_EQ(rows[1].at("note"), "left alone: a process is at work in it");
@@ -51,9 +51,9 @@ TEST_F(PruneVerb, ListsWhatWouldGo) {
   EXPECT_EQ(result.out,
             "run,would remove,bytes,note\n"
             "a,checkpoints/step-10/training.safetensors,2000,\n"
-            "a,checkpoints/step-5,3010,\n"
+            "a,checkpoints/step-5,3020,\n"
             "deep/b,checkpoints/step-10/training.safetensors,2000,\n"
-            "deep/b,checkpoints/step-5,3010,\n");
+            "deep/b,checkpoints/step-5,3020,\n");
   EXPECT_EQ(paths_below(root_), before);
 }
 
@@ -61,7 +61,7 @@ TEST_F(PruneVerb, PrunesTheOthersBesideOneThatItCannot) {
   write_file_atomically(root_ / "a/status", "what?\n");
   const auto result = run_tool({"prune", root_.string(), "-o", "csv"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.out, "run,removed,bytes,note\na,,,failed\ndeep/b,1,3010,\n");
+  EXPECT_EQ(result.out, "run,removed,bytes,note\na,,,failed\ndeep/b,1,3020,\n");
   EXPECT_NE(result.err.find("a/status: must hold running"), std::string::npos) << result.err;
   EXPECT_TRUE(fs::exists(root_ / "a/checkpoints/step-5"));
 }

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto kUncertain = "checkpoints left alone: last or best leads to no weights";
+constexpr auto kUncertain =
+    "checkpoints left alone: last or best is missing or leads to no weights";
 
 // A finished run with three checkpoints, the last of which is linked.
 class PruneRun : public testing::Test {
@@ -58,7 +59,7 @@ class PruneRun : public testing::Test {
 
 TEST_F(PruneRun, RemovesCheckpointsThatNoLinkLeadsTo) {
   EXPECT_EQ(removed_by(), (std::set<std::string>{"checkpoints/step-5", "checkpoints/step-10"}));
-  EXPECT_EQ(bytes_, 2 * 3010);
+  EXPECT_EQ(bytes_, 2 * 3020);
   EXPECT_EQ(note_, "");
   EXPECT_TRUE(fs::exists(run_ / "checkpoints/last/model.safetensors"));
   EXPECT_TRUE(removed_by().empty());
@@ -90,20 +91,20 @@ TEST_F(PruneRun, RemovesPartsAndFeatures) {
                                    "checkpoints/step-15/training.json.part", "metadata.json.part",
                                    "features/a.npz", "features/b.npz.part", "scores/msp@x.csv.part",
                                    "trajectory/step-4.npz.part"}));
-  EXPECT_EQ(bytes_, 2 * 3010 + 5 * 5 + 2);
+  EXPECT_EQ(bytes_, 2 * 3020 + 5 * 5 + 2);
 }
 
 TEST_F(PruneRun, OnlyLooksIfItIsDry) {
   EXPECT_EQ(removed_by({.dry_run = true}),
             (std::set<std::string>{"checkpoints/step-5", "checkpoints/step-10"}));
-  EXPECT_EQ(bytes_, 2 * 3010);
+  EXPECT_EQ(bytes_, 2 * 3020);
 }
 
 TEST_F(PruneRun, RemovesTheStateOfTrainingOfFinishedRunsIfAsked) {
   EXPECT_EQ(removed_by({.training_state = true}),
             (std::set<std::string>{"checkpoints/step-5", "checkpoints/step-10",
                                    "checkpoints/step-15/training.safetensors"}));
-  EXPECT_EQ(bytes_, 2 * 3010 + 2000);
+  EXPECT_EQ(bytes_, 2 * 3020 + 2000);
 }
 
 TEST_F(PruneRun, KeepsTheStateOfTrainingOfRunsThatMayGoOn) {
@@ -145,6 +146,32 @@ TEST_F(PruneRun, LeavesCheckpointsAloneIfTheBestIsLost) {
   EXPECT_EQ(note_, kUncertain);
 }
 
+TEST_F(PruneRun, LeavesCheckpointsAloneIfTheLinkToTheBestIsMissing) {
+  write_file_atomically(run_ / "checkpoints/step-15/training.json", R"({"best_accuracy":0.5})");
+  EXPECT_TRUE(removed_by().empty()) << "step-5 or step-10 may be the best";
+  EXPECT_EQ(note_, kUncertain);
+  write_file_atomically(run_ / "checkpoints/step-15/training.json", "damaged");
+  EXPECT_TRUE(removed_by().empty());
+  EXPECT_EQ(note_, kUncertain);
+}
+
+TEST_F(PruneRun, LeavesCheckpointsAloneIfTheLastIsEmpty) {
+  write_file_atomically(run_ / "checkpoints/step-15/model.safetensors", "");
+  EXPECT_TRUE(removed_by().empty());
+  EXPECT_EQ(note_, kUncertain);
+}
+
+TEST_F(PruneRun, KeepsTheCopiesThatLinksBecame) {
+  link_fake_checkpoint(run_, "best", "step-5");
+  for (const char* name : {"last", "best"}) {
+    fs::remove(run_ / "checkpoints" / name);
+    write_fake_checkpoint(run_, name);
+  }
+  EXPECT_EQ(removed_by(), (std::set<std::string>{"checkpoints/step-5", "checkpoints/step-10",
+                                                 "checkpoints/step-15"}));
+  EXPECT_TRUE(fs::exists(run_ / "checkpoints/best/model.safetensors"));
+}
+
 TEST_F(PruneRun, FollowsNoLinks) {
   const auto outside = folder_.path() / "outside";
   fs::create_directories(outside);
@@ -158,7 +185,7 @@ TEST_F(PruneRun, FollowsNoLinks) {
   fs::create_symlink(outside / "a.part", run_ / "b.part");
   EXPECT_EQ(removed_by(), (std::set<std::string>{"checkpoints/step-5", "checkpoints/step-10",
                                                  "checkpoints/step-4.part"}));
-  EXPECT_EQ(bytes_, 2 * 3010);
+  EXPECT_EQ(bytes_, 2 * 3020);
   EXPECT_EQ(paths_below(outside), (std::set<std::string>{"a.npz", "a.part"}));
 }
 

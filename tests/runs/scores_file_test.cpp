@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "kelvin/core/files.h"
 #include "tests/support/command.h"
@@ -62,6 +63,56 @@ TEST(ScoresFile, SaysWhichFolderCannotBeMade) {
     write_scores(inside, {.detector = "msp", .ood = "a", .id_scores = {1}, .ood_scores = {2}});
   });
   EXPECT_TRUE(message.starts_with(inside + ": cannot be made: ")) << message;
+}
+
+TEST(ScoresFile, OfAVeryLongNameHasAShortOne) {
+  const TemporaryFolder folder;
+  const auto path = "imagelist:/data/" + std::string(300, 'x') + "/a,b%/\"c\"\n";
+  std::vector<std::string> names;
+  for (const char* end : {"first", "second"}) names.push_back(path + end);
+  for (const auto& name : names) {
+    write_scores(folder / "s",
+                 {.detector = "msp", .ood = name, .id_scores = {1, 0.5}, .ood_scores = {2}});
+  }
+  for (const auto& entry : fs::directory_iterator(folder / "s")) {
+    EXPECT_LE(entry.path().filename().string().size(), 255U - std::string(".part").size());
+  }
+  const auto scores = load_scores(folder / "s");
+  ASSERT_EQ(scores.size(), 2U);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    EXPECT_EQ(scores[i].detector, "msp");
+    EXPECT_EQ(scores[i].ood, names[i]);
+    EXPECT_EQ(scores[i].id_scores, (std::vector<double>{1, 0.5}));
+    EXPECT_EQ(scores[i].ood_scores, std::vector<double>{2});
+  }
+}
+
+// Neither through letters of several bytes nor through encoded ones.
+TEST(ScoresFile, CutsLongNamesBetweenLetters) {
+  const TemporaryFolder folder;
+  for (size_t length = 180; length < 200; ++length) {
+    for (const std::string letter : {"ä", "/", "€"}) {
+      std::string name(length, 'x');
+      for (int i = 0; i < 40; ++i) name += letter;
+      write_scores(folder / "s",
+                   {.detector = "d", .ood = name, .id_scores = {1}, .ood_scores = {}});
+      EXPECT_EQ(load_scores(folder / "s").at(0).ood, name);
+      const auto file = fs::directory_iterator(folder / "s")->path().filename().string();
+      const auto beginning = file.substr(0, file.rfind('~'));
+      EXPECT_NE(beginning.back(), '%') << file;
+      EXPECT_NO_THROW(static_cast<void>(nlohmann::json(file).dump())) << "not UTF-8";
+      fs::remove_all(folder / "s");
+    }
+  }
+}
+
+TEST(ScoresFile, MustHaveItsColumns) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "msp@a.csv", "");
+  EXPECT_EQ(error_of([&] { load_scores(folder.path()); }),
+            (folder / "msp@a.csv") + ": line 1: must be population,score, got ''");
+  EXPECT_EQ(error_of([&] { load_scores(folder / "msp@a.csv"); }),
+            (folder / "msp@a.csv") + ": is a file, must be a folder");
 }
 
 }  // namespace

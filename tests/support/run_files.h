@@ -8,13 +8,14 @@
 
 namespace kelvin {
 
-// A checkpoint as training leaves it: weights of 1000 bytes, the state of training of 2000 and 10.
+// A checkpoint as training leaves it before an epoch is over: weights of 1000 bytes, the state of
+// training of 2000 and 20.
 inline void write_fake_checkpoint(const std::filesystem::path& run, const std::string& name) {
   const auto folder = run / "checkpoints" / name;
   std::filesystem::create_directories(folder);
   write_file_atomically(folder / "model.safetensors", std::string(1000, 'w'));
   write_file_atomically(folder / "training.safetensors", std::string(2000, 't'));
-  write_file_atomically(folder / "training.json", std::string(10, 'j'));
+  write_file_atomically(folder / "training.json", R"({"best_accuracy":-1})");
 }
 
 // checkpoints/NAME leads to TARGET.
