@@ -8,6 +8,7 @@
 #include "app/interrupts.h"
 #include "app/run_context.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 
 namespace kelvin {
 
@@ -28,7 +29,7 @@ int ComputeFlags::run(const std::string& verb,
     work(api, context);
   } catch (const Error& error) {
     if (interrupts() == 0) throw;
-    print_for_people(fmt::format("kelvin {}: {}\n", verb, error.what()));
+    print_for_people(fmt::format("kelvin {}: {}\n", verb, shown_line(error.what())));
     return interrupt_exit_code();
   }
   return kSuccess;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/json_text.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
 #include "kelvin/report/detection_table.h"
@@ -45,7 +46,8 @@ Table table_of(const Readings& readings, bool is_for_people) {
       row.push_back(interval ? fmt::format("{}", interval->low) : "");
       row.push_back(interval ? fmt::format("{}", interval->high) : "");
     }
-    row.push_back(is_for_people ? definition_text(reading.definition) : reading.definition.dump());
+    row.push_back(is_for_people ? definition_text(reading.definition)
+                                : json_text(reading.definition));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -86,11 +88,11 @@ std::string readings_text(const Readings& readings, TableFormat format) {
     Json document;
     document["readings"] = Json::array();
     for (const auto& reading : readings) document["readings"].push_back(json_of(reading));
-    return document.dump(1) + "\n";
+    return json_text(document, 1) + "\n";
   }
   if (format == TableFormat::jsonl) {
     std::string lines;
-    for (const auto& reading : readings) lines += json_of(reading).dump() + "\n";
+    for (const auto& reading : readings) lines += json_text(json_of(reading)) + "\n";
     return lines;
   }
   if (format == TableFormat::csv)

@@ -7,6 +7,7 @@
 #include "app/data_folder.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
+#include "app/json_text.h"
 #include "kelvin/sources/known_dataset.h"
 #include "kelvin/sources/mirror_address.h"
 #include "kelvin/sources/stored_dataset.h"
@@ -109,9 +110,9 @@ class ListData : public Verb {
     auto all = Json::array();
     for (const auto& dataset : known_datasets()) all.push_back(facts_of(dataset, data_folder));
     if (format == TableFormat::json) {
-      fmt::print("{}\n", all.dump(1));
+      fmt::print("{}\n", json_text(all, 1));
     } else {
-      for (const auto& facts : all) fmt::print("{}\n", facts.dump());
+      for (const auto& facts : all) fmt::print("{}\n", json_text(facts));
     }
     return kSuccess;
   }

@@ -10,10 +10,12 @@
 #include "app/format_flag.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
+#include "app/json_text.h"
 #include "app/model/jobs.h"
 #include "app/run_context.h"
 #include "app/threads_flag.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/statistics.h"
 
 namespace kelvin {
@@ -92,7 +94,7 @@ class NormsOfModels : public Verb {
       }
     } catch (const Error& error) {
       if (interrupts() == 0) throw;
-      print_for_people(fmt::format("kelvin model norms: {}\n", error.what()));
+      print_for_people(fmt::format("kelvin model norms: {}\n", shown_line(error.what())));
       return interrupt_exit_code();
     }
     bar.clear();
@@ -112,7 +114,7 @@ class NormsOfModels : public Verb {
 
   static void print(const Json& document, TableFormat format) {
     if (format == TableFormat::json || format == TableFormat::jsonl) {
-      fmt::print("{}\n", document.dump(format == TableFormat::json ? 1 : -1));
+      fmt::print("{}\n", json_text(document, format == TableFormat::json ? 1 : -1));
       return;
     }
     Table table{.columns = {{"model"},

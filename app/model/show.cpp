@@ -4,6 +4,7 @@
 #include "app/exit_code.h"
 #include "app/flag_values.h"
 #include "app/format_flag.h"
+#include "app/json_text.h"
 #include "app/model/jobs.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
@@ -73,7 +74,7 @@ class ShowModel : public Verb {
     const auto& api = load_compute_library(/*threads=*/1);
     const auto model = api.describe_model(config, shape, classes);
     if (format == TableFormat::json || format == TableFormat::jsonl) {
-      fmt::print("{}\n", model.dump(format == TableFormat::json ? 1 : -1));
+      fmt::print("{}\n", json_text(model, format == TableFormat::json ? 1 : -1));
     } else {
       fmt::print("{}", render(layer_table(model), format));
     }

@@ -12,6 +12,7 @@
 #include "app/human_text.h"
 #include "app/run_name.h"
 #include "app/verb.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -46,7 +47,7 @@ class Prune : public Verb {
       } catch (const std::runtime_error& error) {  // an Error, or what the file system says
         // One run that cannot be pruned must not keep the others.
         table.rows.push_back({name, "", "", "failed"});
-        print_for_people(fmt::format("kelvin prune: {}\n", error.what()));
+        print_for_people(fmt::format("kelvin prune: {}\n", shown_line(error.what())));
         code = kUserError;
       }
     }

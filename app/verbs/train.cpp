@@ -7,6 +7,7 @@
 #include "app/exit_code.h"
 #include "app/format_flag.h"
 #include "app/interrupts.h"
+#include "app/json_text.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
 #include "app/run_result.h"
@@ -24,15 +25,15 @@ std::string json_of_plan(const Config& config, const Json& plan) {
   Json document;
   for (const auto& [key, value] : config.values()) document["config"][key] = value;
   document["plan"] = plan;
-  return document.dump(1) + "\n";
+  return json_text(document, 1) + "\n";
 }
 
 // The costs are comments, so that the whole can be saved and used as a config.
 std::string toml_of_plan(const Config& config, const Json& plan) {
   auto text = config.to_toml() + "\n";
   for (const auto& [key, value] : plan.items()) {
-    text +=
-        fmt::format("# {}: {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    text += fmt::format("# {}: {}\n", key,
+                        value.is_string() ? value.get<std::string>() : json_text(value));
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/report/html.h"
 
 namespace kelvin {
@@ -19,8 +20,22 @@ size_t shown_width(std::string_view text) {
   }));
 }
 
+// For formats that are data: only what no reader of them needs is taken away.
+constexpr size_t kMostBytesOfData = size_t{1} << 20;
+
 std::string cell_of(const std::vector<std::string>& row, size_t column) {
   return column < row.size() ? row[column] : "";
+}
+
+// Names of folders and texts of files are strangers': a line break in them would end the row, an
+// escape sequence would steer the terminal.
+Table shown(Table table) {
+  table.title = shown_line(table.title);
+  for (auto& column : table.columns) column.name = shown_line(column.name);
+  for (auto& row : table.rows) {
+    for (auto& cell : row) cell = shown_line(cell);
+  }
+  return table;
 }
 
 std::string padded(const std::string& text, size_t width, Alignment alignment) {
@@ -34,19 +49,12 @@ std::vector<std::string> names_of(const Table& table) {
   return names;
 }
 
-// A line break would end the row of a line-based format.
-std::string on_one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::replace(text.begin(), text.end(), '\r', ' ');
-  return text;
-}
-
 std::string text_row(const Table& table, const std::vector<std::string>& row,
                      const std::vector<size_t>& widths) {
   std::string line;
   for (size_t i = 0; i < widths.size(); ++i) {
     if (i > 0) line += "  ";
-    line += padded(on_one_line(cell_of(row, i)), widths[i], table.columns[i].alignment);
+    line += padded(cell_of(row, i), widths[i], table.columns[i].alignment);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
@@ -54,7 +62,7 @@ std::string text_row(const Table& table, const std::vector<std::string>& row,
 
 std::string markdown_cell(const std::string& text) {
   std::string escaped;
-  for (const char letter : on_one_line(text)) {
+  for (const char letter : text) {
     if (letter == '|' || letter == '\\') escaped += '\\';
     if (letter == '<') {
       escaped += "&lt;";
@@ -65,8 +73,9 @@ std::string markdown_cell(const std::string& text) {
   return escaped;
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+std::string csv_cell(const std::string& whole) {
+  const auto text = shown_line(whole, kMostBytesOfData);
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char letter : text) {
     if (letter == '"') quoted += '"';
@@ -102,8 +111,8 @@ std::string dumped(const Json& json, int indent) {
 
 std::string html_cell(const char* tag, const std::string& text, Alignment alignment) {
   const std::string name = tag;
-  return "<" + name + (alignment == Alignment::right ? " class=\"n\">" : ">") + escape_html(text) +
-         "</" + name + ">";
+  return "<" + name + (alignment == Alignment::right ? " class=\"n\">" : ">") +
+         escape_html(text.size() > kMostShownBytes ? shown_line(text) : text) + "</" + name + ">";
 }
 
 }  // namespace
@@ -133,7 +142,8 @@ std::string render(const Table& table, TableFormat format) {
   return "";
 }
 
-std::string text_of(const Table& table) {
+std::string text_of(const Table& strange) {
+  const auto table = shown(strange);
   std::vector<size_t> widths;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     size_t width = shown_width(table.columns[i].name);
@@ -149,7 +159,8 @@ std::string text_of(const Table& table) {
   return text;
 }
 
-std::string markdown_of(const Table& table) {
+std::string markdown_of(const Table& strange) {
+  const auto table = shown(strange);
   std::string text = table.title.empty() ? "" : "**" + markdown_cell(table.title) + "**\n\n";
   text += "|";
   for (const auto& column : table.columns) text += " " + markdown_cell(column.name) + " |";
