@@ -63,8 +63,10 @@ void check_same_network(const Dump& dump, const Dump& of_training,
 }
 
 // Known if `ood` is empty.
-Record test_record(const std::filesystem::path& npz, const std::string& ood, const Dump& train) {
+Record test_record(const std::filesystem::path& npz, const std::string& ood, const Dump& train,
+                   const RunContext& context) {
   auto dump = read_dump(npz, {.needs_labels = false});
+  tell_of_guesses(dump, npz, context);
   check_same_network(dump, train, npz);
   dump.record.ood = ood;
   dump.record.weight = train.record.weight;
@@ -83,6 +85,7 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
   const auto read = read_settings(request.settings);
   check_members(read.groups, names);
   auto train = read_dump(request.id_train);
+  tell_of_guesses(train, request.id_train, context);
   train.record.split = Split::train;
   const auto temperature = read.temperature > 0 ? read.temperature : train.temperature;
   auto detection = detectors_for(read, request.settings, temperature);
@@ -94,12 +97,13 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
                              .total = static_cast<int64_t>(detection.size()),
                              .note = detector});
   });
-  detection.see_test(test_record(request.id_test, "", train));
+  detection.see_test(test_record(request.id_test, "", train, context));
   for (const auto& [name, npz] : request.ood) {
-    detection.see_test(test_record(npz, name, train));
+    detection.see_test(test_record(npz, name, train, context));
   }
   auto [readings, scores] = detection.results(read.groups);
   for (auto& reading : detection.orthodev()) readings.push_back(std::move(reading));
+  note_precision(train, readings);
   for (const auto& note : detection.notes()) context.warn(note);
   if (!request.scores.empty()) {
     for (const auto& each : scores) write_scores(request.scores, each);
