@@ -8,6 +8,7 @@
 #include "app/interrupts.h"
 #include "app/run_context.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 
 namespace kelvin {
 
@@ -22,7 +23,7 @@ int compute(const std::string& verb, const CommonFlags& flags,
     work(api, context);
   } catch (const Error& error) {
     if (interrupts() == 0) throw;
-    print_for_people(fmt::format("kelvin {}: {}\n", verb, error.what()));
+    print_for_people(fmt::format("kelvin {}: {}\n", verb, shown_line(error.what())));
     return interrupt_exit_code();
   }
   return kSuccess;

@@ -4,8 +4,12 @@
 
 namespace kelvin {
 
-// Text for people, on stderr.  That nobody can read it (a closed terminal, a full
-// disk) must not end the work it is about: failures are ignored.
+// Text for people, on stderr, line by line as shown_line makes it: what it quotes from files and
+// names of folders does not steer the terminal and does not fill it.  That nobody can read it (a
+// closed terminal, a full disk) must not end the work it is about: failures are ignored.
 void print_for_people(std::string_view text);
+
+// The same for what is meant to steer the terminal, byte by byte.
+void steer_terminal(std::string_view bytes);
 
 }  // namespace kelvin

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "app/human_text.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/text.h"
 
 namespace kelvin {
@@ -93,8 +94,9 @@ void ProgressBar::draw(const Activity& activity) {
     line += ", " + short_duration(left) + " left";
   }
   if (!activity.note.empty()) line += ", " + activity.note;
+  line = shown_line(line);
   line.resize(std::min(line.size(), terminal_columns() - 1));
-  print_for_people(fmt::format("\r{}\x1b[K", line));
+  steer_terminal(fmt::format("\r{}\x1b[K", line));
   drawn_ = true;
 }
 
@@ -117,7 +119,7 @@ void ProgressBar::say(const std::string& line) {
 
 void ProgressBar::clear() {
   if (!drawn_) return;
-  print_for_people(fmt::format("\r\x1b[K"));
+  steer_terminal("\r\x1b[K");
   drawn_ = false;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/json_text.h"
 #include "kelvin/core/caveats.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
@@ -49,7 +50,8 @@ Table table_of(const Readings& readings, bool is_for_people) {
       row.push_back(interval ? fmt::format("{}", interval->low) : "");
       row.push_back(interval ? fmt::format("{}", interval->high) : "");
     }
-    row.push_back(is_for_people ? definition_text(reading.definition) : reading.definition.dump());
+    row.push_back(is_for_people ? definition_text(reading.definition)
+                                : json_text(reading.definition));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -139,11 +141,11 @@ std::string readings_text(const Readings& readings, TableFormat format, bool wit
     if (const auto sentences = caveats(readings); !sentences.empty()) {
       document["caveats"] = sentences;
     }
-    return document.dump(1) + "\n";
+    return json_text(document, 1) + "\n";
   }
   if (format == TableFormat::jsonl) {
     std::string lines;
-    for (const auto& reading : readings) lines += json_of(reading).dump() + "\n";
+    for (const auto& reading : readings) lines += json_text(json_of(reading)) + "\n";
     return lines;
   }
   if (format == TableFormat::csv)

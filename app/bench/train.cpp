@@ -7,6 +7,7 @@
 #include "app/flag_values.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
+#include "app/json_text.h"
 #include "app/machine.h"
 #include "app/progress_bar.h"
 #include "app/setting_words.h"
@@ -103,7 +104,7 @@ class TrainBench : public Verb {
     if (format == TableFormat::json || format == TableFormat::jsonl) {
       auto document = race_document(results_);
       document["machine"] = machine_description();
-      fmt::print("{}\n", document.dump(format == TableFormat::json ? 1 : -1));
+      fmt::print("{}\n", json_text(document, format == TableFormat::json ? 1 : -1));
       return;
     }
     print_table(is_sweep_ ? sweep_table(results_) : race_table(results_), format);

@@ -11,6 +11,7 @@
 #include "app/progress_bar.h"
 #include "app/terminal.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/text.h"
 
 namespace kelvin {
@@ -84,7 +85,7 @@ class FetchData : public Verb {
         if (is_stopped) break;
         table.rows.push_back(row_of(name, report));
       } catch (const Error& error) {
-        print_for_people(fmt::format("kelvin data: {}\n", error.what()));
+        print_for_people(fmt::format("kelvin data: {}\n", shown_line(error.what())));
         code = kUserError;
       }
     }

@@ -5,6 +5,7 @@
 
 #include "app/data/jobs.h"
 #include "app/exit_code.h"
+#include "app/json_text.h"
 #include "app/terminal.h"
 #include "kelvin/sources/known_dataset.h"
 #include "kelvin/sources/mirror_address.h"
@@ -103,9 +104,9 @@ class ListData : public Verb {
     auto all = Json::array();
     for (const auto& dataset : known_datasets()) all.push_back(facts_of(dataset, data_folder));
     if (format == TableFormat::json) {
-      fmt::print("{}\n", all.dump(1));
+      fmt::print("{}\n", json_text(all, 1));
     } else {
-      for (const auto& facts : all) fmt::print("{}\n", facts.dump());
+      for (const auto& facts : all) fmt::print("{}\n", json_text(facts));
     }
     return kSuccess;
   }

@@ -8,6 +8,7 @@
 
 #include "app/data/jobs.h"
 #include "app/exit_code.h"
+#include "app/json_text.h"
 #include "app/progress_bar.h"
 #include "app/terminal.h"
 #include "kelvin/core/check.h"
@@ -124,18 +125,13 @@ Json json_of(const VerifyReport& report) {
   return facts;
 }
 
-// Paths need not be UTF-8: bytes that are none are replaced.
-std::string text_of_json(const Json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
-
 void print(const std::vector<VerifyReport>& reports, TableFormat format) {
   if (format == TableFormat::json || format == TableFormat::jsonl) {
     auto all = Json::array();
     for (const auto& report : reports) all.push_back(json_of(report));
-    if (format == TableFormat::json) fmt::print("{}\n", text_of_json(all, 1));
+    if (format == TableFormat::json) fmt::print("{}\n", json_text(all, 1));
     if (format == TableFormat::jsonl) {
-      for (const auto& facts : all) fmt::print("{}\n", text_of_json(facts, -1));
+      for (const auto& facts : all) fmt::print("{}\n", json_text(facts, -1));
     }
     return;
   }

@@ -8,11 +8,13 @@
 #include "app/flag_values.h"
 #include "app/human_text.h"
 #include "app/interrupts.h"
+#include "app/json_text.h"
 #include "app/model/jobs.h"
 #include "app/run_context.h"
 #include "app/setting_words.h"
 #include "app/terminal.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/statistics.h"
 
 namespace kelvin {
@@ -84,7 +86,7 @@ class NormsOfModels : public Verb {
       }
     } catch (const Error& error) {
       if (interrupts() == 0) throw;
-      print_for_people(fmt::format("kelvin model norms: {}\n", error.what()));
+      print_for_people(fmt::format("kelvin model norms: {}\n", shown_line(error.what())));
       return interrupt_exit_code();
     }
     bar.clear();
@@ -104,7 +106,7 @@ class NormsOfModels : public Verb {
 
   static void print(const Json& document, TableFormat format) {
     if (format == TableFormat::json || format == TableFormat::jsonl) {
-      fmt::print("{}\n", document.dump(format == TableFormat::json ? 1 : -1));
+      fmt::print("{}\n", json_text(document, format == TableFormat::json ? 1 : -1));
       return;
     }
     Table table{.columns = {{"model"},

@@ -3,6 +3,7 @@
 #include "app/compute_library.h"
 #include "app/exit_code.h"
 #include "app/flag_values.h"
+#include "app/json_text.h"
 #include "app/model/jobs.h"
 #include "app/setting_words.h"
 #include "app/terminal.h"
@@ -68,7 +69,7 @@ class ShowModel : public Verb {
     const auto& api = load_compute_library(/*threads=*/1);
     const auto model = api.describe_model(config, shape, classes);
     if (format == TableFormat::json || format == TableFormat::jsonl) {
-      fmt::print("{}\n", model.dump(format == TableFormat::json ? 1 : -1));
+      fmt::print("{}\n", json_text(model, format == TableFormat::json ? 1 : -1));
     } else {
       print_table(layer_table(model), format);
     }

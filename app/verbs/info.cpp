@@ -2,6 +2,7 @@
 
 #include "app/compute_library.h"
 #include "app/exit_code.h"
+#include "app/json_text.h"
 #include "app/machine.h"
 #include "app/terminal.h"
 #include "app/verb.h"
@@ -43,7 +44,7 @@ class Info : public Verb {
     facts["versions"] = api.versions();
     facts["machine"] = machine_description();
     if (format == TableFormat::json) {
-      fmt::print("{}\n", facts.dump(1));
+      fmt::print("{}\n", json_text(facts, 1));
       return kSuccess;
     }
     Table table{.columns = {{"what"}, {"value"}}};

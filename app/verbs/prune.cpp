@@ -13,6 +13,7 @@
 #include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/byte_text.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -50,7 +51,7 @@ class Prune : public Verb {
       } catch (const std::runtime_error& error) {  // an Error, or what the file system says
         // One run that cannot be pruned must not keep the others.
         table.rows.push_back({name, "", "", "failed"});
-        print_for_people(fmt::format("kelvin prune: {}\n", error.what()));
+        print_for_people(fmt::format("kelvin prune: {}\n", shown_line(error.what())));
         code = kUserError;
       }
     }

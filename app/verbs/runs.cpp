@@ -10,6 +10,7 @@
 #include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/run_values.h"
 #include "kelvin/runs/run_folder.h"
@@ -83,7 +84,7 @@ class Runs : public Verb {
       } catch (const Error& error) {
         // One damaged folder must not hide the others.
         table.rows.push_back({name, "unreadable"});
-        print_for_people(fmt::format("{}\n", error.what()));
+        print_for_people(fmt::format("{}\n", shown_line(error.what())));
       }
     }
     if (table.rows.empty() && !common().is_quiet()) {

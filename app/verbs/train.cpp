@@ -10,6 +10,7 @@
 #include "app/config_paths.h"
 #include "app/exit_code.h"
 #include "app/interrupts.h"
+#include "app/json_text.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
 #include "app/run_result.h"
@@ -44,7 +45,8 @@ std::string about_minutes(double minutes) {
 std::pair<std::string, std::string> line_of_plan(std::string key, const Json& value) {
   constexpr std::string_view kMinutes = "_minutes";
   constexpr std::string_view kBytes = "_bytes";
-  auto text = value.is_number_float() ? short_number(value.get<double>()) : value.dump();
+  auto text = value.is_string() ? value.get<std::string>() : json_text(value);
+  if (value.is_number_float()) text = short_number(value.get<double>());
   if (key.ends_with(kMinutes)) {
     key.replace(key.size() - kMinutes.size(), kMinutes.size(), "_time");
     text = about_minutes(value.get<double>());
@@ -112,7 +114,8 @@ class Train : public Verb {
  private:
   static void print_plan(const Config& config, const Json& plan, TableFormat format) {
     if (format == TableFormat::json || format == TableFormat::jsonl) {
-      fmt::print("{}\n", json_of_plan(config, plan).dump(format == TableFormat::json ? 1 : -1));
+      fmt::print("{}\n",
+                 json_text(json_of_plan(config, plan), format == TableFormat::json ? 1 : -1));
     } else if (format == TableFormat::text) {
       fmt::print("{}", toml_of_plan(config, plan));
     } else {

@@ -5,6 +5,7 @@
 #include "app/compute.h"
 #include "app/exit_code.h"
 #include "app/human_text.h"
+#include "app/json_text.h"
 #include "app/network_input.h"
 #include "app/terminal.h"
 #include "app/verb.h"
@@ -69,7 +70,7 @@ class TruncateVerb : public Verb {
         });
     if (code != kSuccess) return code;
     if (format == TableFormat::json || format == TableFormat::jsonl) {
-      fmt::print("{}\n", result.dump(format == TableFormat::json ? 1 : -1));
+      fmt::print("{}\n", json_text(result, format == TableFormat::json ? 1 : -1));
     } else {
       print_table(comparison_table(result), format);
     }

@@ -47,6 +47,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   std::string nearest;
+  constexpr size_t kMostBytes = 200;  // nobody's misspelt name is longer; comparing would take long
+  if (name.size() > kMostBytes) return nearest;
   size_t smallest = std::max<size_t>(name.size() / 2, 1) + 1;
   for (const auto& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);

@@ -21,13 +21,16 @@ constexpr uint16_t kZip64Extra = 1;
 constexpr uint16_t kElsewhere16 = 0xffff;
 constexpr uint32_t kElsewhere32 = 0xffffffff;
 
-size_t place_of_end(const ByteReader& file, const std::string& kind) {
+uint64_t place_of_end(const ByteReader& file, const std::string& kind) {
   check(file.size() >= kEndBytes, file.where(), ": too short for ", kind, ": ", file.size(),
         " bytes");
-  const size_t last = file.size() - kEndBytes;
-  const size_t first = last > 0xffff ? last - 0xffff : 0;  // a comment may follow
-  for (size_t offset = last + 1; offset-- > first;) {
-    if (file.number<uint32_t>(offset) == kZipEnd) return offset;
+  const auto last = file.size() - kEndBytes;
+  const auto first = last > 0xffff ? last - 0xffff : 0;  // a comment may follow
+  for (auto offset = last + 1; offset-- > first;) {
+    if (file.number<uint32_t>(offset) != kZipEnd) continue;
+    const auto comment = file.number<uint16_t>(offset + kEndBytes - 2);
+    check(comment <= last - offset, file.where(), ": is cut off in the comment at its end");
+    return offset;
   }
   check(false, file.where(), ": is not ", kind, ", or is cut off");
   return 0;

@@ -102,13 +102,20 @@ LabelledLogits logits_of(const Record& record) {
   return {.logits = record.logits, .labels = record.labels};
 }
 
+std::string precision_of(const Dump& dump) {
+  const std::string sums = "float64 sums of logits as they were dumped";
+  const auto narrow = dump.narrow.find("logits");
+  return narrow == dump.narrow.end() ? sums : sums + ", in " + narrow->second;
+}
+
 CalibrationData from_dumps(const CalibrateRequest& request, const RunContext& context) {
   const auto settings = dump_settings(request.settings);
   const auto name = request.validation.filename().string();
-  const auto validation = read_dump(request.validation);
+  const auto validation = read_dump(request.validation, {.with_classifier = false});
+  tell_of_guesses(validation, request.validation, context);
   const auto& logits = validation.record.logits;
   CalibrationData data;
-  data.precision = "float64 sums of logits as they were dumped";
+  data.precision = precision_of(validation);
   data.bins = settings.bins;
   data.temperature = settings.temperature > 0 ? settings.temperature : validation.temperature;
   data.fit_split = "validation";
@@ -118,7 +125,8 @@ CalibrationData from_dumps(const CalibrateRequest& request, const RunContext& co
     use_halves(data, logits_of(validation.record), name, settings.seed);
     return data;
   }
-  const auto test = read_dump(request.test);
+  const auto test = read_dump(request.test, {.with_classifier = false});
+  tell_of_guesses(test, request.test, context);
   check(test.record.classes == validation.record.classes, request.test.string(),
         ": 'logits' must have as many classes as ", name, ", ", validation.record.classes, ", got ",
         test.record.classes);

@@ -72,6 +72,7 @@ void warn_of_classifier(const Record& record, const std::filesystem::path& npz,
 Record test_record(const std::filesystem::path& npz, const std::string& ood, const Dump& train,
                    const RunContext& context) {
   auto dump = read_dump(npz, {.needs_labels = false});
+  tell_of_guesses(dump, npz, context);
   check_same_network(dump, train, npz);
   dump.record.ood = ood;
   dump.record.weight = train.record.weight;
@@ -91,6 +92,7 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
   const auto read = read_settings(request.settings);
   check_members(read.groups, names);
   auto train = read_dump(request.id_train);
+  tell_of_guesses(train, request.id_train, context);
   train.record.split = Split::train;
   warn_of_classifier(train.record, request.id_train, context);
   const auto temperature = read.temperature > 0 ? read.temperature : train.temperature;
@@ -109,6 +111,7 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
   }
   auto [readings, scores] = detection.results(read.groups);
   for (auto& reading : detection.orthodev()) readings.push_back(std::move(reading));
+  note_precision(train, readings);
   for (const auto& note : detection.notes()) context.warn(note);
   if (!request.scores.empty()) {
     for (const auto& each : scores) write_scores(request.scores, each);

@@ -3,10 +3,11 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <set>
+#include <functional>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/npz_file.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/text.h"
 #include "kelvin/math/softmax.h"
 #include "kelvin/math/tensor_arrays.h"
@@ -15,18 +16,36 @@ namespace kelvin {
 namespace {
 
 const std::string kLayer = "layer/";
+constexpr auto kBfloat16 = "bfloat16";
 
-bool is_wanted(const std::string& name, const DumpOptions& options) {
-  static const std::set<std::string> always = {"logits", "features", "weight", "bias",
-                                               "temperature"};
-  return always.contains(name) || (options.needs_labels && name == "labels") ||
-         (options.with_layers && name.starts_with(kLayer));
-}
+// Arrays of an npz as tensors, as measures take them.
+class DumpArrays {
+ public:
+  DumpArrays(const std::filesystem::path& npz,
+             const std::function<bool(const std::string&)>& is_wanted)
+      : where_(npz.string()), arrays_(read_npz(npz, is_wanted)) {}
 
-torch::Tensor optional_tensor(const Arrays& arrays, const std::string& name) {
-  auto found = arrays.find(name);
-  return found == arrays.end() ? torch::Tensor() : tensor_of(found->second);
-}
+  const std::string& where() const { return where_; }
+  const Arrays& all() const { return arrays_; }
+  bool has(const std::string& name) const { return arrays_.contains(name); }
+
+  torch::Tensor at(const std::string& name) const {
+    return tensor_of(arrays_.at(name), where_ + ": '" + shown_text(name) + "'");
+  }
+
+  // Exactly, but in no less than 32 bits: there are no sums in fewer.  Undefined if there is none.
+  torch::Tensor numbers(const std::string& name, Dump& dump) const {
+    if (!has(name)) return {};
+    const auto tensor = at(name);
+    if (!tensor.is_floating_point() || tensor.element_size() > 2) return tensor;
+    dump.narrow[name] = tensor.scalar_type() == torch::kFloat16 ? "float16" : kBfloat16;
+    return tensor.to(torch::kFloat32);
+  }
+
+ private:
+  std::string where_;
+  Arrays arrays_;
+};
 
 void check_floats(const std::string& where, const std::string& name, const torch::Tensor& tensor,
                   int64_t dims) {
@@ -36,39 +55,22 @@ void check_floats(const std::string& where, const std::string& name, const torch
         "' must be finite, has a NaN or an infinity");
 }
 
-// In order of their names; the classifier's input if there are none.
-std::vector<LayerRecord> layers_of(const Arrays& arrays, const Record& record,
-                                   const std::string& where) {
-  std::vector<LayerRecord> layers;
-  for (const auto& [name, array] : arrays) {
-    if (!name.starts_with(kLayer)) continue;
-    LayerRecord layer;
-    layer.name = name.substr(kLayer.size());
-    layer.output = tensor_of(array);
-    check(layer.output.dim() >= 2 && layer.output.size(0) == record.logits.size(0) &&
-              layer.output.numel() > 0,
-          where, ": '", name, "' must be [", record.logits.size(0), ", ...], got ",
-          layer.output.sizes());
-    check_floats(where, name, layer.output, layer.output.dim());
-    layers.push_back(layer);
-  }
-  std::sort(layers.begin(), layers.end(),
-            [](const auto& a, const auto& b) { return comes_before(a.name, b.name); });
-  if (layers.empty() && record.features.defined()) {
-    LayerRecord features;
-    features.name = "features";
-    features.output = record.features;
-    layers.push_back(features);
-  }
-  return layers;
-}
-
-torch::Tensor labels_of(const Arrays& arrays, const Record& record, const std::string& where) {
-  check(arrays.contains("labels"), where, ": has no array 'labels'");
-  const auto labels = tensor_of(arrays.at("labels"));
+// Whole numbers of any type, also as a column.
+torch::Tensor labels_of(const DumpArrays& arrays, const Record& record) {
+  const auto& where = arrays.where();
+  check(arrays.has("labels"), where, ": has no array 'labels'");
+  auto labels = arrays.at("labels");
   const auto samples = record.logits.size(0);
-  check(!labels.is_floating_point() && labels.dim() == 1 && labels.size(0) == samples, where,
-        ": 'labels' must be ", samples, " whole numbers, got ", labels.sizes());
+  if (labels.dim() == 2 && labels.size(1) == 1) labels = labels.flatten();
+  check(labels.dim() == 1 && labels.size(0) == samples, where, ": 'labels' must be ", samples,
+        " whole numbers, got ", labels.sizes());
+  if (labels.is_floating_point()) {
+    labels = labels.to(torch::kFloat64);
+    // Infinity and NaN are none either; larger ones are not classes, and would overflow.
+    const auto are_whole = labels.eq(labels.round()).logical_and(labels.abs().lt(1e15));
+    check(are_whole.all().item<bool>(), where, ": 'labels' must be whole numbers, one is ",
+          labels.masked_select(are_whole.logical_not())[0].item<double>());
+  }
   auto numbers = labels.to(torch::kInt64);
   check(numbers.min().item<int64_t>() >= 0 && numbers.max().item<int64_t>() < record.classes, where,
         ": 'labels' must be in [0, ", record.classes, ")");
@@ -91,32 +93,21 @@ void check_classifier(const Record& record, const std::string& where) {
   }
 }
 
-Record record_of(const Arrays& arrays, const std::string& where, const DumpOptions& options) {
-  check(arrays.contains("logits"), where, ": has no array 'logits'");
-  Record record;
-  record.logits = tensor_of(arrays.at("logits"));
-  record.features = optional_tensor(arrays, "features");
-  record.weight = optional_tensor(arrays, "weight");
-  record.bias = optional_tensor(arrays, "bias");
+void set_logits(Dump& dump, const DumpArrays& arrays) {
+  const auto& where = arrays.where();
+  check(arrays.has("logits"), where, ": has no array 'logits'");
+  auto& record = dump.record;
+  record.logits = arrays.numbers("logits", dump);
   check_floats(where, "logits", record.logits, 2);
-  const auto samples = record.logits.size(0);
   record.classes = record.logits.size(1);
-  check(samples > 0 && record.classes > 1, where,
+  check(record.logits.size(0) > 0 && record.classes > 1, where,
         ": 'logits' must have at least one sample and two classes, got ", record.logits.sizes());
-  if (options.needs_labels) record.labels = labels_of(arrays, record, where);
-  if (record.features.defined()) {
-    check_floats(where, "features", record.features, 2);
-    check(record.features.size(0) == samples, where, ": 'features' must have ", samples,
-          " rows, got ", record.features.sizes());
-  }
-  check_classifier(record, where);
-  if (options.with_layers) record.layers = layers_of(arrays, record, where);
-  return record;
 }
 
-double temperature_of(const Arrays& arrays, const std::string& where) {
-  if (!arrays.contains("temperature")) return 1;
-  const auto tensor = tensor_of(arrays.at("temperature"));
+double temperature_of(const DumpArrays& arrays) {
+  if (!arrays.has("temperature")) return 1;
+  const auto& where = arrays.where();
+  const auto tensor = arrays.at("temperature");
   check(tensor.numel() == 1, where, ": 'temperature' must be a scalar, got ", tensor.sizes());
   const auto temperature = tensor.to(torch::kFloat64).item<double>();
   check_temperature(where.c_str(), temperature);
@@ -126,11 +117,73 @@ double temperature_of(const Arrays& arrays, const std::string& where) {
 }  // namespace
 
 Dump read_dump(const std::filesystem::path& npz, const DumpOptions& options) {
-  const auto where = npz.string();
-  const auto arrays =
-      read_npz(npz, [&](const std::string& name) { return is_wanted(name, options); });
-  return {.record = record_of(arrays, where, options),
-          .temperature = temperature_of(arrays, where)};
+  const DumpArrays arrays(npz, [&](const std::string& name) {
+    return name == "logits" || name == "temperature" || (options.needs_labels && name == "labels");
+  });
+  Dump dump;
+  set_logits(dump, arrays);
+  if (options.needs_labels) dump.record.labels = labels_of(arrays, dump.record);
+  if (options.with_classifier) add_classifier(dump, npz);
+  if (options.with_layers) add_layers(dump, npz);
+  dump.temperature = temperature_of(arrays);
+  return dump;
+}
+
+void add_classifier(Dump& dump, const std::filesystem::path& npz) {
+  const DumpArrays arrays(npz, [](const std::string& name) {
+    return name == "features" || name == "weight" || name == "bias";
+  });
+  auto& record = dump.record;
+  record.features = arrays.numbers("features", dump);
+  record.weight = arrays.numbers("weight", dump);
+  record.bias = arrays.numbers("bias", dump);
+  if (record.features.defined()) {
+    check_floats(arrays.where(), "features", record.features, 2);
+    check(record.features.size(0) == record.logits.size(0), arrays.where(),
+          ": 'features' must have ", record.logits.size(0), " rows, got ", record.features.sizes());
+  }
+  check_classifier(record, arrays.where());
+}
+
+// In order of their names; the classifier's input if there are none.
+void add_layers(Dump& dump, const std::filesystem::path& npz) {
+  auto& record = dump.record;
+  const DumpArrays arrays(npz, [](const std::string& name) { return name.starts_with(kLayer); });
+  for (const auto& [name, array] : arrays.all()) {
+    if (!name.starts_with(kLayer)) continue;
+    LayerRecord layer;
+    layer.name = name.substr(kLayer.size());
+    layer.output = arrays.numbers(name, dump);
+    check(layer.output.dim() >= 2 && layer.output.size(0) == record.logits.size(0) &&
+              layer.output.numel() > 0,
+          arrays.where(), ": '", name, "' must be [", record.logits.size(0), ", ...], got ",
+          layer.output.sizes());
+    check_floats(arrays.where(), name, layer.output, layer.output.dim());
+    record.layers.push_back(layer);
+  }
+  std::sort(record.layers.begin(), record.layers.end(),
+            [](const auto& a, const auto& b) { return comes_before(a.name, b.name); });
+  if (!record.layers.empty() || !record.features.defined()) return;
+  LayerRecord features;
+  features.name = "features";
+  features.output = record.features;
+  record.layers.push_back(features);
+}
+
+void note_precision(const Dump& dump, Readings& readings) {
+  if (dump.narrow.empty()) return;
+  std::vector<std::string> parts;
+  for (const auto& [name, precision] : dump.narrow) parts.push_back(name + " as " + precision);
+  for (auto& reading : readings) reading.definition["dumped"] = join(parts, ", ");
+}
+
+void tell_of_guesses(const Dump& dump, const std::filesystem::path& npz,
+                     const RunContext& context) {
+  for (const auto& [name, precision] : dump.narrow) {
+    if (precision != kBfloat16) continue;
+    context.inform(npz.string() + ": '" + name +
+                   "' has elements of two bytes and no type; taken for bfloat16");
+  }
 }
 
 std::string classifier_caveat(const Record& record, const std::string& where) {

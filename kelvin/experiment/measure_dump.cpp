@@ -2,6 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <memory>
+#include <utility>
+
 #include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
@@ -10,6 +13,7 @@
 #include "kelvin/experiment/dump.h"
 #include "kelvin/experiment/measure_set.h"
 #include "kelvin/measures/takes_test_split.h"
+#include "kelvin/measures/uses_logits_alone.h"
 
 namespace kelvin {
 namespace {
@@ -39,20 +43,48 @@ Record sample_of(const Record& record, int64_t count, uint64_t seed) {
   return sample;
 }
 
-MeasureSet measures_for(const Record& record, const std::vector<std::string>& names,
-                        const Config& settings, const MeasureContext& context,
-                        const std::string& where) {
-  const bool is_asked = !names.empty();
-  MeasureSet set;
+struct NamedMeasure {
+  std::string name;
+  std::unique_ptr<Measure> measure;
+};
+
+// All there are unless some are asked for.
+std::vector<NamedMeasure> candidates(const std::vector<std::string>& asked, const Config& settings,
+                                     const MeasureContext& context) {
   std::vector<std::string> sections = {"measure"};
   for (const auto& name : measures().names()) sections.push_back("measure." + name);
   settings.reject_unknown_sections(sections);
-  for (const auto& name : is_asked ? names : measures().names()) {
+  std::vector<NamedMeasure> made;
+  for (const auto& name : asked.empty() ? measures().names() : asked) {
     auto own = settings.section("measure." + name);
-    auto measure = measures().find(name).make(context, own);
+    made.push_back({.name = name, .measure = measures().find(name).make(context, own)});
     own.reject_unknown_keys();
+  }
+  return made;
+}
+
+// Reads what some of the measures look at: a dump may hold gigabytes that none of them asks for.
+void read_what_they_need(Dump& dump, const std::filesystem::path& npz,
+                         const std::vector<NamedMeasure>& measures) {
+  bool with_classifier = false;
+  bool with_layers = false;
+  for (const auto& [name, measure] : measures) {
+    const auto needs = measure->needs();
+    if (needs.attention || needs.layer_inputs || needs.gradients) continue;  // in no dump
+    with_classifier |= dynamic_cast<const UsesLogitsAlone*>(measure.get()) == nullptr;
+    with_layers |= needs.layers;
+  }
+  if (with_classifier) add_classifier(dump, npz);
+  if (with_layers) add_layers(dump, npz);
+}
+
+// Those that lack nothing; an Error if one lacks something that was asked for.
+MeasureSet measures_for(const Record& record, std::vector<NamedMeasure> candidates, bool are_asked,
+                        const std::string& where) {
+  MeasureSet set;
+  for (auto& [name, measure] : candidates) {
     const auto missing = missing_for(*measure, record);
-    check(!is_asked || missing.empty(), where, ": measure '", name, "' needs ", missing,
+    check(!are_asked || missing.empty(), where, ": measure '", name, "' needs ", missing,
           ", which the dump does not have");
     if (missing.empty()) set.add(name, std::move(measure));
   }
@@ -64,18 +96,22 @@ MeasureSet measures_for(const Record& record, const std::vector<std::string>& na
 Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& request,
                       const RunContext& context) {
   const auto where = npz.string();
-  const auto [record, temperature] = read_dump(npz, {.with_layers = true});
-  if (const auto caveat = classifier_caveat(record, where); !caveat.empty()) context.warn(caveat);
+  auto dump = read_dump(npz, {.with_classifier = false});
+  const auto& record = dump.record;
   auto section = request.settings.section("measure");
   std::vector<std::string> names;
   std::string memory = "4GiB";
   section.read("names", names);
   section.read("memory", memory);
   section.reject_unknown_keys();
-  const MeasureContext known{.temperature = temperature,
+  const MeasureContext known{.temperature = dump.temperature,
                              .memory = bytes_of(memory, "measure.memory"),
                              .test_samples = record.logits.size(0)};
-  auto measures = measures_for(record, names, request.settings, known, where);
+  auto wanted = candidates(names, request.settings, known);
+  read_what_they_need(dump, npz, wanted);
+  tell_of_guesses(dump, npz, context);
+  if (const auto caveat = classifier_caveat(record, where); !caveat.empty()) context.warn(caveat);
+  auto measures = measures_for(record, std::move(wanted), !names.empty(), where);
   const auto bytes = measures.checked_memory(record, record.logits.size(0), known.memory);
   context.inform("measures hold at most " + byte_text(bytes) + " of the " +
                  byte_text(known.memory) + " they may");
@@ -86,7 +122,9 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
     measures.update(record);
   } while (measures.wants_another_pass());
   if (!request.curves.empty()) write_curves(request.curves, measures.curves());
-  return measures.compute();
+  auto readings = measures.compute();
+  note_precision(dump, readings);
+  return readings;
 }
 
 }  // namespace kelvin

@@ -1,13 +1,16 @@
 #include "kelvin/formats/image_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
 #include "kelvin/formats/stored_file.h"
 
 namespace kelvin {
@@ -21,12 +24,40 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostClasses = 1'000'000;
 constexpr int64_t kUnlabelled = -1;
 
-bool is_image_name(const fs::path& path) {
+// In small letters.
+std::string extension_of(const fs::path& path) {
   auto extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
   });
+  return extension;
+}
+
+bool is_image_name(const fs::path& path) {
+  const auto extension = extension_of(path);
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// Pictures of kinds that we cannot read: to leave them out in silence would be another dataset.
+bool is_other_picture(const std::string& extension) {
+  constexpr std::array<std::string_view, 11> kOthers = {
+      ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".jp2", ".avif", ".heic", ".jfif"};
+  return std::find(kOthers.begin(), kOthers.end(), extension) != kOthers.end();
+}
+
+// How many files there are of each kind that we cannot read.
+using OtherPictures = std::map<std::string, int64_t>;
+
+void check_all_are_read(const OtherPictures& others, const fs::path& folder) {
+  int64_t count = 0;
+  std::vector<std::string> kinds;
+  for (const auto& [extension, files] : others) {
+    count += files;
+    kinds.push_back(std::to_string(files) + " " + extension);
+  }
+  check(count == 0, folder.string(), ": holds ", count, count == 1 ? " picture" : " pictures",
+        " of kinds that are not read (", join(kinds, ", "),
+        "); must be .jpg, .jpeg or .png: convert them, or move them away");
 }
 
 // What is in a folder except for names that begin with a dot, sorted.
@@ -70,9 +101,13 @@ class ClassScan {
         walk(entry.path());
       } else if (type == fs::file_type::regular && is_image_name(entry.path())) {
         found_.emplace_back(folder.native(), entry.path().filename().native());
+      } else if (const auto extension = extension_of(entry.path()); is_other_picture(extension)) {
+        ++others_[extension];
       }
     }
   }
+
+  const OtherPictures& others() const { return others_; }
 
   std::vector<fs::path> sorted_paths() {
     std::sort(found_.begin(), found_.end());
@@ -85,13 +120,16 @@ class ClassScan {
  private:
   std::set<std::string> seen_;
   std::vector<std::pair<std::string, std::string>> found_;  // folder and name
+  OtherPictures others_;
 };
 
-void add_class(LabelledFiles& files, const fs::path& folder, const std::string& name) {
+void add_class(LabelledFiles& files, OtherPictures& others, const fs::path& folder,
+               const std::string& name) {
   ClassScan scan;
   scan.walk(folder);
+  for (const auto& [extension, count] : scan.others()) others[extension] += count;
   auto paths = scan.sorted_paths();
-  check(!paths.empty(), folder.string(),
+  check(!paths.empty() || !scan.others().empty(), folder.string(),
         ": must hold .jpg, .jpeg or .png files for its class, has none");
   const auto label = static_cast<int64_t>(files.class_names.size());
   files.class_names.push_back(name);
@@ -159,12 +197,14 @@ LabelledFiles scan_image_folder(const fs::path& folder,
                                 const std::vector<std::string>& class_names) {
   check(!class_names.empty(), folder.string(), ": must hold a folder per class, has none");
   LabelledFiles files;
+  OtherPictures others;
   for (const auto& name : class_names) {
     std::error_code error;
     check(fs::is_directory(folder / name, error), (folder / name).string(),
           ": the folder of this class is missing");
-    add_class(files, folder / name, name);
+    add_class(files, others, folder / name, name);
   }
+  check_all_are_read(others, folder);
   return files;
 }
 

@@ -18,7 +18,7 @@ struct LabelledFiles {
 
 // A folder per class with .jpg, .jpeg, .png files in any case of letters, at any depth below it;
 // classes and files sorted by name, as torchvision's ImageFolder does.  Names that begin with a dot
-// are left out.  No class, or a class without an image, is an Error.
+// are left out.  No class, one without an image, or pictures of other kinds (GIF) are an Error.
 LabelledFiles scan_image_folder(const std::filesystem::path& folder);
 
 // The same, but only these class folders, labelled in this order; a missing one is an Error.

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/formats/pickle_text.h"
-#include "kelvin/formats/shown_text.h"
 
 namespace kelvin {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/formats/safetensors_header.h"
-#include "kelvin/formats/shown_text.h"
 #include "kelvin/formats/stored_tensor_checks.h"
 
 namespace kelvin {

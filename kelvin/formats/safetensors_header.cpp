@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
-#include "kelvin/formats/shown_text.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/formats/stored_tensor_checks.h"
 
 namespace kelvin {

@@ -7,9 +7,9 @@
 
 #include "kelvin/core/byte_reader.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/zip_file.h"
 #include "kelvin/formats/pickle.h"
-#include "kelvin/formats/shown_text.h"
 #include "kelvin/formats/stored_tensor_checks.h"
 #include "kelvin/formats/torch_pickle.h"
 #include "kelvin/formats/torch_tensors.h"

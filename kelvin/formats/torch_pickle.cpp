@@ -4,7 +4,7 @@
 #include <array>
 
 #include "kelvin/core/check.h"
-#include "kelvin/formats/shown_text.h"
+#include "kelvin/core/shown_text.h"
 
 namespace kelvin {
 namespace {

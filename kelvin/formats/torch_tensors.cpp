@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/core/text.h"
-#include "kelvin/formats/shown_text.h"
 #include "kelvin/formats/stored_tensor_checks.h"
 #include "kelvin/formats/strided_view.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/formats/safetensors_file.h"
-#include "kelvin/formats/shown_text.h"
 #include "kelvin/formats/stored_file.h"
 #include "kelvin/formats/torch_file.h"
 

@@ -12,12 +12,31 @@
 namespace kelvin {
 namespace {
 
-constexpr std::array<std::pair<const char*, torch::ScalarType>, 5> kTypes = {
+constexpr std::array<std::pair<const char*, torch::ScalarType>, 10> kTypes = {
     {{"f4", torch::kFloat32},
      {"f8", torch::kFloat64},
+     {"f2", torch::kFloat16},
+     {"bf16", torch::kBFloat16},
      {"i8", torch::kInt64},
      {"i4", torch::kInt32},
-     {"u1", torch::kUInt8}}};
+     {"i2", torch::kInt16},
+     {"i1", torch::kInt8},
+     {"u1", torch::kUInt8},
+     {"b1", torch::kBool}}};
+
+template <class Stored, class Wide>
+torch::Tensor widened(const Array& array, torch::ScalarType type, const std::string& where) {
+  auto tensor = torch::empty(array.shape, type);
+  auto* wide = tensor.data_ptr<Wide>();
+  for (int64_t i = 0; i < array.size(); ++i) {
+    Stored number = 0;
+    std::memcpy(&number, array.bytes.data() + static_cast<size_t>(i) * sizeof(Stored),
+                sizeof(Stored));
+    check(std::in_range<Wide>(number), where, ": holds ", number, ", which must be below 2^63");
+    wide[i] = static_cast<Wide>(number);
+  }
+  return tensor;
+}
 
 }  // namespace
 
@@ -33,12 +52,17 @@ Array array_of(const torch::Tensor& tensor) {
           .bytes = {static_cast<const char*>(values.data_ptr()), values.nbytes()}};
 }
 
-torch::Tensor tensor_of(const Array& array) {
+torch::Tensor tensor_of(const Array& array, const std::string& where) {
+  if (array.dtype == "u2") return widened<uint16_t, int32_t>(array, torch::kInt32, where);
+  if (array.dtype == "u4") return widened<uint32_t, int64_t>(array, torch::kInt64, where);
+  if (array.dtype == "u8") return widened<uint64_t, int64_t>(array, torch::kInt64, where);
   const auto* const type = std::find_if(
       kTypes.begin(), kTypes.end(), [&](const auto& each) { return each.first == array.dtype; });
-  check(type != kTypes.end(), "tensor_of: there are no tensors of type '", array.dtype, "'");
+  check(type != kTypes.end(), where, ": there are no tensors of type '", array.dtype, "'");
   auto tensor = torch::empty(array.shape, type->second);
-  std::memcpy(tensor.data_ptr(), array.bytes.data(), array.bytes.size());
+  if (!array.bytes.empty()) {
+    std::memcpy(tensor.data_ptr(), array.bytes.data(), array.bytes.size());
+  }
   return tensor;
 }
 

@@ -5,12 +5,13 @@
 #include "kelvin/core/check.h"
 #include "kelvin/math/softmax.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/uses_logits_alone.h"
 
 namespace kelvin {
 namespace {
 
 // Share of right answers and mean negative log-likelihood at the training temperature.
-class Accuracy : public Measure {
+class Accuracy : public Measure, public UsesLogitsAlone {
  public:
   explicit Accuracy(const MeasureContext& context) : temperature_(context.temperature) {}
 

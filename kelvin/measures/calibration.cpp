@@ -5,12 +5,13 @@
 #include "kelvin/core/check.h"
 #include "kelvin/measures/calibration_readings.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/uses_logits_alone.h"
 
 namespace kelvin {
 namespace {
 
 // Whether the network is right as often as its probabilities on the test split say.
-class Calibration : public Measure {
+class Calibration : public Measure, public UsesLogitsAlone {
  public:
   explicit Calibration(const CalibrationOptions& options) : options_(options), sums_(options) {}
 

@@ -4,12 +4,13 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/uses_logits_alone.h"
 
 namespace kelvin {
 namespace {
 
 // Frobenius norm of the logits matrix M of the test split.
-class LogitsNorm : public Measure {
+class LogitsNorm : public Measure, public UsesLogitsAlone {
  public:
   explicit LogitsNorm(const MeasureContext& context) : temperature_(context.temperature) {}
 

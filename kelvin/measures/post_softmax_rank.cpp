@@ -9,13 +9,14 @@
 #include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
 #include "kelvin/measures/rank_readings.h"
+#include "kelvin/measures/uses_logits_alone.h"
 
 namespace kelvin {
 namespace {
 
 // Ranks and singular values of softmax_T(M), the matrix of probabilities of the test split.  Their
 // names all begin with post_softmax_: nobody may take them for those of the logits.
-class PostSoftmaxRank : public Measure {
+class PostSoftmaxRank : public Measure, public UsesLogitsAlone {
  public:
   PostSoftmaxRank(const MeasureContext& context, Settings& settings)
       : temperature_(context.temperature) {

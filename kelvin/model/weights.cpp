@@ -7,7 +7,7 @@
 #include <set>
 
 #include "kelvin/core/check.h"
-#include "kelvin/formats/shown_text.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/model/head.h"
 #include "kelvin/model/tensors_file.h"
 #include "kelvin/model/weight_names.h"

@@ -162,7 +162,7 @@ Table table_of_all(const RunDifference& difference) {
     for (const double value : {pair.a.value, pair.b, pair.b - pair.a.value}) {
       row.push_back(fmt::format("{}", value));
     }
-    row.push_back(pair.a.definition.dump());
+    row.push_back(metadata_text(pair.a.definition));
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/shown_text.h"
 #include "kelvin/report/html.h"
 #include "kelvin/report/text_table.h"
 
@@ -12,8 +13,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// For formats that are data: only what no reader of them needs is taken away.
+constexpr size_t kMostBytesOfData = size_t{1} << 20;
+
 std::string cell_of(const std::vector<std::string>& row, size_t column) {
   return column < row.size() ? row[column] : "";
+}
+
+// Names of folders and texts of files are strangers': a line break in them would end the row, an
+// escape sequence would steer the terminal.
+Table shown(Table table) {
+  table.title = shown_line(table.title);
+  for (auto& column : table.columns) column.name = shown_line(column.name);
+  for (auto& row : table.rows) {
+    for (auto& cell : row) cell = shown_line(cell);
+  }
+  return table;
 }
 
 std::vector<std::string> names_of(const Table& table) {
@@ -22,16 +37,9 @@ std::vector<std::string> names_of(const Table& table) {
   return names;
 }
 
-// A line break would end the row of a line-based format.
-std::string on_one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::replace(text.begin(), text.end(), '\r', ' ');
-  return text;
-}
-
 std::string markdown_cell(const std::string& text) {
   std::string escaped;
-  for (const char letter : on_one_line(text)) {
+  for (const char letter : text) {
     if (letter == '|' || letter == '\\') escaped += '\\';
     if (letter == '<') {
       escaped += "&lt;";
@@ -42,8 +50,9 @@ std::string markdown_cell(const std::string& text) {
   return escaped;
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+std::string csv_cell(const std::string& whole) {
+  const auto text = shown_line(whole, kMostBytesOfData);
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char letter : text) {
     if (letter == '"') quoted += '"';
@@ -79,8 +88,8 @@ std::string dumped(const Json& json, int indent) {
 
 std::string html_cell(const char* tag, const std::string& text, Alignment alignment) {
   const std::string name = tag;
-  return "<" + name + (alignment == Alignment::right ? " class=\"n\">" : ">") + escape_html(text) +
-         "</" + name + ">";
+  return "<" + name + (alignment == Alignment::right ? " class=\"n\">" : ">") +
+         escape_html(text.size() > kMostShownBytes ? shown_line(text) : text) + "</" + name + ">";
 }
 
 }  // namespace
@@ -110,16 +119,10 @@ std::string render(const Table& table, TableFormat format, size_t width) {
   return "";
 }
 
-std::string text_of(const Table& table, size_t width) {
-  auto clean = table;
-  for (auto& column : clean.columns) column.name = on_one_line(column.name);
-  for (auto& row : clean.rows) {
-    for (auto& cell : row) cell = on_one_line(cell);
-  }
-  return fitted_text(clean, width);
-}
+std::string text_of(const Table& table, size_t width) { return fitted_text(shown(table), width); }
 
-std::string markdown_of(const Table& table) {
+std::string markdown_of(const Table& strange) {
+  const auto table = shown(strange);
   std::string text = table.title.empty() ? "" : "**" + markdown_cell(table.title) + "**\n\n";
   text += "|";
   for (const auto& column : table.columns) text += " " + markdown_cell(column.name) + " |";

@@ -18,9 +18,12 @@ constexpr int64_t kMaxDots = 2000;
 
 Json to_json(const toml::node& node, const std::string& origin) {
   if (const auto* table = node.as_table()) {
+    // An ordered object looks for a key from its beginning; those of a table differ already.
     Json object = Json::object();
+    auto& members = object.get_ref<Json::object_t&>();
+    members.reserve(table->size());
     for (const auto& [key, child] : *table) {
-      object[std::string(key.str())] = to_json(child, origin);
+      members.emplace_back(std::string(key.str()), to_json(child, origin));
     }
     return object;
   }

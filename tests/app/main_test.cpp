@@ -130,5 +130,28 @@ TEST(Tool, SaysThatStdoutTakesNothing) {
   EXPECT_NE(result.err.find("No space left"), std::string::npos) << result.err;
 }
 
+TEST(Tool, ShowsTextOfFilesAsOneShortLineWithoutControlCharacters) {
+  const TemporaryFolder folder;
+  const std::string strange = "\x1b[31m\x07\u009b\xff";
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"strange.toml", "\"" + std::string("\\u001b[31m\\u0007") + "\" = 1\n"},
+      {"value.toml", "[train]\nloss = \"\\u001b[31m\\n" + std::string(1'000'000, 'x') + "\"\n"},
+      {"key.toml", "[train]\n\"" + std::string(1'000'000, 'y') + "\" = 1\n"},
+      {"bytes.toml", strange}};
+  for (const auto& [name, content] : files) {
+    std::ofstream(folder / name, std::ios::binary) << content;
+    const auto result = run_tool({"train", "--model", "mlp", "--dataset", "glyphs10", "--dry-run",
+                                  "--config", folder / name});
+    EXPECT_EQ(result.exit_code, 2) << name << result.err.substr(0, 300);
+    EXPECT_EQ(lines_in(result.err), 1) << name;
+    EXPECT_LT(result.err.size(), 3000U) << name;
+    EXPECT_EQ(result.err.find_first_of("\x1b\x07\xff"), std::string::npos) << name;
+  }
+  const auto path = run_tool({"report", folder / ("no\n" + strange)});
+  EXPECT_EQ(path.exit_code, 2);
+  EXPECT_EQ(lines_in(path.err), 1) << path.err;
+  EXPECT_EQ(path.err.find_first_of("\x1b\x07\xff"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "kelvin/core/files.h"
@@ -81,6 +82,22 @@ TEST(RunsVerb, TellsRunsAtWorkFromThoseThatWereKilled) {
   EXPECT_NE(result.out.find("\nkilled-later,killed,"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("\nrunning,running,"), std::string::npos) << result.out;
   EXPECT_EQ(read_file(folder / "killed/status"), "running\n");
+}
+
+TEST(RunsVerb, ShowsNamesOfFoldersWithoutControlCharacters) {
+  const TemporaryFolder folder;
+  write_fake_run(folder.path() / "a\x1b[31m\nb\xff", 1, 0, 90);
+  write_fake_run(folder.path() / "damaged\x1b[31m\n", 1, 0, 90);
+  write_file_atomically(folder / "damaged\x1b[31m\n/config.toml", "\x1b[2J = [");
+  for (const char* format : {"text", "md", "csv", "json", "jsonl"}) {
+    const auto result = run_tool({"runs", folder.path().string(), "-o", format});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out.find('\x1b'), std::string::npos) << format;
+    EXPECT_EQ(result.err.find('\x1b'), std::string::npos) << format;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+  const auto text = run_tool({"runs", folder.path().string()}).out;
+  EXPECT_NE(text.find("\na?[31m b?  "), std::string::npos) << text;
 }
 
 }  // namespace

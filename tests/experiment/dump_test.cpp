@@ -4,6 +4,8 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,7 +56,7 @@ std::vector<std::string> layer_names(const Dump& dump) {
 }
 
 TEST_F(DumpFile, IsARecordOfTheTestSplit) {
-  const auto [record, temperature] = dump();
+  const auto [record, temperature, narrow] = dump();
   EXPECT_EQ(record.split, Split::test);
   EXPECT_FALSE(record.is_ood());
   EXPECT_EQ(record.classes, 3);
@@ -73,7 +75,7 @@ TEST_F(DumpFile, HasWhatElseIsInIt) {
   set("weight", noise({3, 5}, 1));
   set("bias", noise({3}, 2));
   set("temperature", torch::tensor(4.0F));
-  const auto [record, temperature] = dump();
+  const auto [record, temperature, narrow] = dump();
   expect_close(record.features, noise({3, 5}, 0), 0);
   expect_close(record.weight, noise({3, 5}, 1), 0);
   expect_close(record.bias, noise({3}, 2), 0);
@@ -140,7 +142,7 @@ TEST_F(DumpFile, ReadsWhatNumPyWrites) {
       "np.savez_compressed(sys.argv[1], logits=np.diag([2., 4., 4.]).astype('f4'),"
       " labels=np.array([0, 1, 0]), temperature=2.0)",
       {path()});
-  const auto [record, temperature] = read_dump(path());
+  const auto [record, temperature, narrow] = read_dump(path());
   EXPECT_EQ(record.logits[2][2].item<double>(), 4);
   EXPECT_EQ(temperature, 2);
 }
@@ -180,8 +182,20 @@ TEST_F(DumpFile, RejectsNumbersThatAreNotFinite) {
 TEST_F(DumpFile, RejectsLabelsThatDoNotFit) {
   set("labels", torch::tensor({0, 1}));
   EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [2]");
-  set("labels", torch::tensor({0.0, 1.0, 2.0}));
-  EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [3]");
+  set("labels", torch::tensor({0, 1, 0}).view({1, 3}));
+  EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [1, 3]");
+  set("labels", torch::zeros({3, 3}, torch::kInt64));
+  EXPECT_EQ(rejected(), "'labels' must be 3 whole numbers, got [3, 3]");
+  set("labels", torch::tensor({0.0, 1.5, 2.0}));
+  EXPECT_EQ(rejected(), "'labels' must be whole numbers, one is 1.5");
+  set("labels", torch::tensor({0.0, 1.0, std::nan("")}));
+  EXPECT_EQ(rejected(), "'labels' must be whole numbers, one is nan");
+  set("labels", torch::tensor({0.0, 1.0, 1e30}));
+  EXPECT_EQ(rejected(), "'labels' must be whole numbers, one is 1e+30");
+  set("labels", torch::tensor({0.0, 1.0, 3.0}));
+  EXPECT_EQ(rejected(), "'labels' must be in [0, 3)");
+  arrays_["labels"] = {.dtype = "u8", .shape = {3}, .bytes = std::string(24, '\xff')};
+  EXPECT_EQ(rejected(), "'labels': holds 18446744073709551615, which must be below 2^63");
   set("labels", torch::tensor({0, 1, 3}));
   EXPECT_EQ(rejected(), "'labels' must be in [0, 3)");
   set("labels", torch::tensor({0, -1, 2}));
@@ -213,6 +227,50 @@ TEST_F(DumpFile, RejectsATemperatureThatIsNoneOrSeveral) {
 TEST_F(DumpFile, RejectsAFileThatIsNotThere) {
   const auto message = error_of([&] { read_dump(folder_ / "none.npz"); });
   EXPECT_NE(message.find(folder_ / "none.npz"), std::string::npos) << message;
+}
+
+// Every type that NumPy has for labels, as a row and as a column, and every order of axes.
+TEST_F(DumpFile, TakesLabelsAndLogitsAsPeopleHaveThem) {
+  python_output(R"(
+import sys, numpy as np
+logits = np.array([[2, 0.5, 0], [0, 4, -1.25], [0, 0, 4]])
+labels = np.array([0, 1, 0])
+for t in ['i1', 'i2', 'i4', 'i8', 'u1', 'u2', 'u4', 'u8', 'b1', 'f2', 'f4', 'f8', '>i2', '>i8', '>u4', '>f4']:
+    np.savez(f'{sys.argv[1]}/row-{t}.npz', logits=logits, labels=labels.astype(t))
+    np.savez(f'{sys.argv[1]}/column-{t}.npz', logits=logits, labels=labels.astype(t)[:, None])
+for t in ['f2', 'f4', 'f8', '>f2', '>f4', '>f8']:
+    np.savez(f'{sys.argv[1]}/logits-{t}.npz', logits=logits.astype(t), labels=labels)
+    np.savez(f'{sys.argv[1]}/fortran-{t}.npz', logits=np.asfortranarray(logits.astype(t)),
+             labels=labels)
+# What ml_dtypes.bfloat16 is on disk: the upper half of float32, as void of two bytes.
+upper = np.ascontiguousarray(logits.astype('<f4').view('<u2')[:, 1::2])
+np.savez(f'{sys.argv[1]}/logits-bfloat16.npz', logits=upper.view('V2'), labels=labels)
+)",
+                {folder_.path().string()});
+  const auto logits = torch::tensor({{2, 0.5, 0.}, {0, 4, -1.25}, {0, 0, 4.}}, torch::kFloat64);
+  int64_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    const auto read = read_dump(entry.path());
+    const auto name = entry.path().stem().string();
+    EXPECT_TRUE(read.record.labels.equal(labels_of({0, 1, 0}))) << name;
+    EXPECT_TRUE(read.record.logits.to(torch::kFloat64).equal(logits)) << name;
+    EXPECT_GE(read.record.logits.element_size(), 4U) << name;
+    const std::map<std::string, std::string> half = {{"logits", "float16"}};
+    const std::map<std::string, std::string> brain = {{"logits", "bfloat16"}};
+    const auto expected =
+        name.ends_with("f2") && !name.starts_with("row") && !name.starts_with("column") ? half
+        : name == "logits-bfloat16"                                                     ? brain
+                                    : std::map<std::string, std::string>();
+    EXPECT_EQ(read.narrow, expected) << name;
+    ++files;
+  }
+  EXPECT_EQ(files, 16 * 2 + 6 * 2 + 1);
+}
+
+TEST_F(DumpFile, ReadsTheClassifierOnlyIfItIsAskedFor) {
+  set("features", torch::zeros({7, 5}));
+  EXPECT_FALSE(dump({.with_classifier = false}).record.features.defined());
+  EXPECT_EQ(rejected(), "'features' must have 3 rows, got [7, 5]");
 }
 
 }  // namespace

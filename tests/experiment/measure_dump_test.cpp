@@ -197,5 +197,39 @@ TEST_F(MeasureDump, RejectsAFileThatIsNotThere) {
   EXPECT_NE(message.find(folder_ / "none.npz"), std::string::npos) << message;
 }
 
+// An array that is not asked for may be damaged, or of gigabytes.
+TEST_F(MeasureDump, ReadsOnlyWhatTheMeasuresLookAt) {
+  set("features", noise({7, 4}, 0));
+  set("layer/a", noise({5, 4}, 0));
+  EXPECT_DOUBLE_EQ(value_of(measured({"accuracy", "logits_norm"}), "accuracy"), 2.0 / 3);
+  EXPECT_EQ(rejected({"solution_rank"}), "'features' must have 3 rows, got [7, 4]");
+  set("features", noise({3, 4}, 0));
+  EXPECT_EQ(value_of(measured({"solution_rank"}), "solution_rank"), 3);
+  EXPECT_EQ(rejected({"layer_spectrum"}), "'layer/a' must be [3, ...], got [5, 4]");
+  EXPECT_EQ(rejected(), "'layer/a' must be [3, ...], got [5, 4]");
+}
+
+TEST_F(MeasureDump, SaysInTheDefinitionWhatWasDumpedIn16Bits) {
+  const auto whole = measured();
+  const auto logits = torch::tensor({{2.0, 0.0, 0.0}, {0.0, 4.0, 0.0}, {0.0, 0.0, 4.0}});
+  for (const auto type : {torch::kFloat16, torch::kBFloat16}) {
+    const std::string name = type == torch::kFloat16 ? "float16" : "bfloat16";
+    set("logits", logits.to(type));
+    write_npz(path(), arrays_);
+    std::vector<std::string> told;
+    RunContext context;
+    context.inform = [&](const std::string& text) { told.push_back(text); };
+    const auto readings = measure_dump(path(), {}, context);
+    ASSERT_EQ(readings.size(), whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) {
+      EXPECT_EQ(readings[i].definition.at("dumped"), "logits as " + name);
+      EXPECT_NEAR(readings[i].value, whole[i].value, 1e-9) << whole[i].name;
+      EXPECT_FALSE(whole[i].definition.contains("dumped"));
+    }
+    const bool is_guessed = told.at(0).ends_with("no type; taken for bfloat16");
+    EXPECT_EQ(is_guessed, type == torch::kBFloat16) << told.at(0);
+  }
+}
+
 }  // namespace
 }  // namespace kelvin

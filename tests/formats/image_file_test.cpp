@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/errors.h"
 #include "tests/support/pictures.h"
@@ -48,6 +50,22 @@ TEST(DecodePicture, RefusesAnythingElse) {
   }
   EXPECT_EQ(error_of([] { decode_picture({}, "x"); }), "x: must be a JPEG or a PNG, is empty");
   EXPECT_EQ(error_of([] { picture_size({}, "x"); }), "x: must be a JPEG or a PNG, is empty");
+}
+
+TEST(DecodePicture, NamesOtherKindsOfPictures) {
+  const std::vector<std::pair<std::string, std::string>> kinds = {
+      {std::string("GIF89a") + std::string(30, 'x'), "is a GIF"},
+      {std::string("RIFF1234WEBPVP8 ") + std::string(30, 'x'), "is a WebP"},
+      {std::string("BM") + std::string(30, 'x'), "is a BMP"},
+      {std::string("II*\0xxxx", 8), "is a TIFF"},
+      {std::string("MM\0*xxxx", 8), "is a TIFF"},
+      {std::string("RIFF"), "its first bytes are of neither"},
+      {std::string("BM"), "its first bytes are of neither"}};
+  for (const auto& [text, what] : kinds) {
+    const std::vector<uint8_t> bytes(text.begin(), text.end());
+    EXPECT_EQ(error_of([&] { decode_picture(bytes, "x"); }), "x: must be a JPEG or a PNG, " + what);
+    EXPECT_EQ(error_of([&] { picture_size(bytes, "x"); }), "x: must be a JPEG or a PNG, " + what);
+  }
 }
 
 }  // namespace

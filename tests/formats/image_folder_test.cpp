@@ -64,7 +64,7 @@ TEST(ScanImageFolder, TakesAFolderPerClassSortedByName) {
 TEST(ScanImageFolder, TakesTheThreeExtensionsInAnyCaseAndNothingElse) {
   const TemporaryFolder folder;
   make_files(folder, {"a/1.JPEG", "a/2.Jpg", "a/3.PNG", "a/4.txt", "a/5", "a/jpg", "a/6.jpg.bak",
-                      "a/7.gif", "readme.txt", "loose.jpg"});
+                      "readme.txt", "loose.jpg"});
   EXPECT_EQ(relative_paths(scan_image_folder(folder.path()), folder.path()),
             (Names{"a/1.JPEG", "a/2.Jpg", "a/3.PNG"}));
 }
@@ -235,6 +235,26 @@ TEST(ReadImageList, RefusesAnEmptyOrMissingList) {
   EXPECT_EQ(refusal_of_list("\n \r\n\t\n"), "must list images, is empty");
   EXPECT_EQ(error_of([] { read_image_list("/no/list.txt", "/images"); }),
             "/no/list.txt: cannot read: No such file or directory");
+}
+
+TEST(ScanImageFolder, NamesPicturesOfKindsItCannotRead) {
+  const TemporaryFolder folder;
+  make_files(folder, {"cat/a.jpg", "cat/readme.txt", "cat/deep/b.GIF", "cat/c.webp", "dog/d.png",
+                      "dog/e.webp", "dog/f.bmp", "dog/g.TIFF", "dog/.hidden.gif"});
+  EXPECT_EQ(error_of([&] { scan_image_folder(folder.path()); }),
+            folder.path().string() +
+                ": holds 5 pictures of kinds that are not read (1 .bmp, 1 .gif, 1 .tiff, 2 .webp); "
+                "must be .jpg, .jpeg or .png: convert them, or move them away");
+  EXPECT_EQ(error_of([&] { scan_image_folder(folder.path(), {"cat"}); }),
+            folder.path().string() +
+                ": holds 2 pictures of kinds that are not read (1 .gif, 1 .webp); must be .jpg, "
+                ".jpeg or .png: convert them, or move them away");
+  const TemporaryFolder alone;
+  make_files(alone, {"cat/a.gif"});
+  EXPECT_EQ(error_of([&] { scan_image_folder(alone.path()); }),
+            alone.path().string() +
+                ": holds 1 picture of kinds that are not read (1 .gif); must be .jpg, .jpeg or "
+                ".png: convert them, or move them away");
 }
 
 }  // namespace

@@ -88,5 +88,26 @@ TEST(TableFormat, PicksTheRenderer) {
   EXPECT_EQ(render(example(), TableFormat::text), text_of(example()));
 }
 
+// Names of runs and texts of configs are strangers'.
+TEST(Table, DoesNotSteerTheTerminalNorFillIt) {
+  const Table table{.title = "a\x1b[2J",
+                    .columns = {{.name = "name\x07"}, {.name = "n"}},
+                    .rows = {{"\x1b]0;title\x07\nx", "1"}, {"gr\xf6", "2"}}};
+  const auto text = text_of(table);
+  EXPECT_EQ(text,
+            "a?[2J\n\n"
+            "name?         n\n"
+            "------------  -\n"
+            "?]0;title? x  1\n"
+            "gr?           2\n");
+  EXPECT_EQ(csv_of(table), "name?,n\n?]0;title? x,1\ngr?,2\n");
+  EXPECT_EQ(markdown_of(table).find('\x1b'), std::string::npos);
+  EXPECT_EQ(json_of(table).find('\x1b'), std::string::npos);
+  const Table large{.columns = {{.name = "a"}}, .rows = {{std::string(3'000'000, 'x')}}};
+  EXPECT_LT(text_of(large).size(), 10'000U);
+  EXPECT_LT(markdown_of(large).size(), 10'000U);
+  EXPECT_LT(html_of(large).size(), 10'000U);
+}
+
 }  // namespace
 }  // namespace kelvin

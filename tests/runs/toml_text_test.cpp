@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -132,6 +134,23 @@ TEST(TomlTextOf, IsTheShortestText) {
   EXPECT_EQ(toml_text_of(100.0), "100.0");
   EXPECT_EQ(toml_text_of({1, 2}), "[1, 2]");
   EXPECT_EQ(toml_text_of("x"), "\"x\"");
+}
+
+std::string many_keys(int64_t count) {
+  std::string text = "[train]\n";
+  for (int64_t i = 0; i < count; ++i) text += "key" + std::to_string(i) + " = 1\n";
+  return text;
+}
+
+// Quadratic time took 11 s.
+TEST(ParseToml, TakesTimeInProportionToTheKeys) {
+  const auto text = many_keys(100'000);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto values = flatten(parse_toml(text, "o"), "o");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(values.size(), 100'000U);
+  EXPECT_EQ(values.at("train.key99999"), 1);
+  EXPECT_LT(seconds.count(), 5);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "kelvin/formats/shown_text.h"
+#include "kelvin/core/shown_text.h"
 
 #include <gtest/gtest.h>
 
@@ -63,6 +63,37 @@ for _ in range(5000):
     begin = end + 1;
   }
   EXPECT_EQ(lines, 5000U);
+}
+
+TEST(ShownLine, KeepsTextOfAnyLanguage) {
+  EXPECT_EQ(shown_line(""), "");
+  EXPECT_EQ(shown_line("a/b.npz: 'x' ≥ 1 † größe 漢字 🙂"),
+            "a/b.npz: 'x' ≥ 1 † größe 漢字 🙂");
+}
+
+TEST(ShownLine, IsOneLineThatSteersNoTerminal) {
+  EXPECT_EQ(shown_line("a\nb\r\nc\td"), "a b  c d");
+  EXPECT_EQ(shown_line("\x1b[31mred\x07\x7f" + std::string(1, '\0')), "?[31mred???");
+  EXPECT_EQ(shown_line("c1 \u009b31m, nel \u0085"), "c1 ?31m, nel ?");
+  EXPECT_EQ(shown_line("\u202egpj.exe\u2066\u2028\u200f"), "?gpj.exe???");
+}
+
+TEST(ShownLine, HasAQuestionMarkForEachByteThatIsNoUtf8) {
+  EXPECT_EQ(shown_line("gr\xf6\xdf"
+                       "e"),
+            "gr??e");
+  EXPECT_EQ(shown_line("\xe2\x89"), "??");
+  EXPECT_EQ(shown_line("\xed\xa0\x80\xc0\xaf"), "?????");
+  std::string every;
+  for (int byte = 0; byte < 256; ++byte) every += static_cast<char>(byte);
+  EXPECT_TRUE(is_utf8(shown_line(every)));
+}
+
+TEST(ShownLine, IsNeverLong) {
+  EXPECT_EQ(shown_line(std::string(1'000'000, 'x')), std::string(kMostShownBytes, 'x') + "...");
+  EXPECT_EQ(shown_line("abcdef", 6), "abcdef");
+  EXPECT_EQ(shown_line("abcdefg", 6), "abcdef...");
+  EXPECT_EQ(shown_line("abcdeß", 6), "abcde...") << "no half of a character";
 }
 
 }  // namespace
