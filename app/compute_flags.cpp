@@ -18,7 +18,8 @@ void ComputeFlags::declare(CLI::App& command) {
 }
 
 int ComputeFlags::run(const std::string& verb,
-                      const std::function<void(const ComputeApi&, const RunContext&)>& work) const {
+                      const std::function<void(const ComputeApi&, const RunContext&)>& work,
+                      const std::function<void()>& on_failure) const {
   const auto& api = load_compute_library(threads_.threads());
   catch_interrupts(SecondInterrupt::exits);
   try {
@@ -27,9 +28,13 @@ int ComputeFlags::run(const std::string& verb,
     context.data_folder = data_folder();
     work(api, context);
   } catch (const Error& error) {
+    on_failure();
     if (interrupts() == 0) throw;
     print_for_people(fmt::format("kelvin {}: {}\n", verb, error.what()));
     return interrupt_exit_code();
+  } catch (...) {
+    on_failure();
+    throw;
   }
   return kSuccess;
 }

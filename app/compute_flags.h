@@ -20,9 +20,12 @@ class ComputeFlags {
   std::filesystem::path data_folder() const { return data_folder_.folder(); }
 
   // Loads the library and does the work, with progress on stderr.  The process's exit code: an
-  // interrupt ends the work and says so.
-  int run(const std::string& verb,
-          const std::function<void(const ComputeApi&, const RunContext&)>& work) const;
+  // interrupt ends the work and says so.  `on_failure` is called, once the progress is gone, before
+  // whatever ended the work is told.
+  int run(
+      const std::string& verb,
+      const std::function<void(const ComputeApi&, const RunContext&)>& work,
+      const std::function<void()>& on_failure = [] {}) const;
 
  private:
   bool is_quiet_ = false;

@@ -7,6 +7,7 @@
 #include "app/format_flag.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/store_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -30,6 +31,7 @@ class MeasureVerb : public Verb {
                      "[measure.layer_spectrum.protocol=exact]");
     command.add_option("--output", curves_, "an npz for whole spectra and matrices")
         ->type_name("PATH");
+    store_.declare(command);
     compute_.declare(command);
     format_.declare(command);
   }
@@ -40,16 +42,23 @@ class MeasureVerb : public Verb {
     check_output();
     const auto config = checked_config();
     Readings readings;
-    const auto code =
-        compute_.run("measure", [&](const ComputeApi& api, const RunContext& context) {
+    const auto show = [&] {
+      if (!readings.empty()) fmt::print("{}", readings_text(readings, format));
+    };
+    MeasureRequest request{.settings = config, .curves = curves_, .stores = !store_.is_refused()};
+    request.on_readings = [&](const Readings& found) { readings = found; };
+    const auto code = compute_.run(
+        "measure",
+        [&](const ComputeApi& api, const RunContext& context) {
           if (input_.is_weights()) {
-            readings =
-                api.measure_weights({.settings = api.resolve(config), .curves = curves_}, context);
+            request.settings = api.resolve(config);
+            readings = api.measure_weights(request, context);
           } else {
             const auto measure = input_.is_run() ? api.measure_run : api.measure_dump;
-            readings = measure(input_.path(), {.settings = config, .curves = curves_}, context);
+            readings = measure(input_.path(), request, context);
           }
-        });
+        },
+        show);
     if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
     return code;
   }
@@ -76,6 +85,7 @@ class MeasureVerb : public Verb {
   NetworkInput input_;
   bool is_exact_ = false;
   std::string curves_;
+  StoreFlag store_;
   ComputeFlags compute_;
   FormatFlag format_;
 };

@@ -5,6 +5,7 @@
 #include "app/format_flag.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/store_flag.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
 
@@ -24,6 +25,7 @@ class ProbeVerb : public Verb {
     command.add_option("--tap", tap_,
                        "output, or before_add: what a residual branch has before the shortcut "
                        "[measure.linear_probe.tap]");
+    store_.declare(command);
     compute_.declare(command);
     format_.declare(command);
   }
@@ -40,10 +42,19 @@ class ProbeVerb : public Verb {
     set_flag(config, "--probe", "protocol", protocol_);
     set_flag(config, "--tap", "tap", tap_);
     Readings readings;
-    const auto code = compute_.run("probe", [&](const ComputeApi& api, const RunContext& context) {
-      readings = input_.is_run() ? api.measure_run(input_.path(), {.settings = config}, context)
-                                 : api.measure_weights({.settings = api.resolve(config)}, context);
-    });
+    const auto show = [&] {
+      if (!readings.empty()) fmt::print("{}", readings_text(readings, format));
+    };
+    MeasureRequest request{.settings = config, .stores = !store_.is_refused()};
+    request.on_readings = [&](const Readings& found) { readings = found; };
+    const auto code = compute_.run(
+        "probe",
+        [&](const ComputeApi& api, const RunContext& context) {
+          if (!input_.is_run()) request.settings = api.resolve(config);
+          readings = input_.is_run() ? api.measure_run(input_.path(), request, context)
+                                     : api.measure_weights(request, context);
+        },
+        show);
     if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
     return code;
   }
@@ -60,6 +71,7 @@ class ProbeVerb : public Verb {
   NetworkInput input_;
   std::string protocol_;
   std::string tap_;
+  StoreFlag store_;
   ComputeFlags compute_;
   FormatFlag format_;
 };

@@ -84,8 +84,10 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
   do {
     measures.update(record);
   } while (measures.wants_another_pass());
+  auto readings = measures.compute();
+  request.on_readings(readings);
   if (!request.curves.empty()) write_curves(request.curves, measures.curves());
-  return measures.compute();
+  return readings;
 }
 
 }  // namespace kelvin
