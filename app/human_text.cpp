@@ -9,4 +9,6 @@ void print_for_people(std::string_view text) {
   std::fflush(stderr);
 }
 
+void warn_people(const std::string& text) { print_for_people("warning: " + text + "\n"); }
+
 }  // namespace kelvin

@@ -37,7 +37,7 @@ class Prune : public Verb {
     if (options_.dry_run) table.columns[1] = {"would remove"};
     table.columns.push_back({"note"});
     int code = kSuccess;
-    for (const auto& folder : find_runs(folder_)) {
+    for (const auto& folder : find_runs(folder_, warn_people)) {
       // A link to a run leads out of what we were asked to look at.
       if (folder != fs::path(folder_) && fs::is_symlink(folder)) continue;
       const auto name = name_below(folder_, folder);

@@ -5,6 +5,7 @@
 
 #include "kelvin/core/text.h"
 #include "kelvin/report/definition_text.h"
+#include "kelvin/report/run_values.h"
 
 namespace kelvin {
 namespace {
@@ -27,7 +28,7 @@ std::string column_name(const Reading& reading) {
 std::string cell_of(const Reading& reading) {
   const auto& meaning = reading.definition;
   const auto text = short_number(reading.value, 4);
-  if (!meaning.value("is_reliable", true)) return "~ " + text;
+  if (!definition_flag(meaning, "is_reliable", true)) return "~ " + text;
   const bool is_at_bound =
       meaning.contains("upper_bound") && meaning["upper_bound"] == reading.value;
   return is_at_bound ? text + "†" : text;
