@@ -13,7 +13,8 @@
 namespace kelvin {
 
 int compute(const std::string& verb, const CommonFlags& flags,
-            const std::function<void(const ComputeApi&, const RunContext&)>& work) {
+            const std::function<void(const ComputeApi&, const RunContext&)>& work,
+            const std::function<void()>& on_failure) {
   const auto& api = load_compute_library(flags.threads());
   catch_interrupts(SecondInterrupt::exits);
   try {
@@ -22,9 +23,13 @@ int compute(const std::string& verb, const CommonFlags& flags,
     context.data_folder = flags.data_folder();
     work(api, context);
   } catch (const Error& error) {
+    on_failure();
     if (interrupts() == 0) throw;
     print_for_people(fmt::format("kelvin {}: {}\n", verb, shown_line(error.what())));
     return interrupt_exit_code();
+  } catch (...) {
+    on_failure();
+    throw;
   }
   return kSuccess;
 }

@@ -21,4 +21,6 @@ void steer_terminal(std::string_view bytes) {
   std::fflush(stderr);
 }
 
+void warn_people(const std::string& text) { print_for_people("warning: " + text + "\n"); }
+
 }  // namespace kelvin

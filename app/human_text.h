@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace kelvin {
@@ -11,5 +12,8 @@ void print_for_people(std::string_view text);
 
 // The same for what is meant to steer the terminal, byte by byte.
 void steer_terminal(std::string_view bytes);
+
+// The same for what did not stop the work, as one line.
+void warn_people(const std::string& text);
 
 }  // namespace kelvin

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "app/human_text.h"
 #include "app/recipe_runs.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
@@ -11,14 +12,32 @@ namespace kelvin {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+void append_readable(const fs::path& folder, std::vector<Run>& runs) {
+  try {
+    runs.push_back(load_run(folder));
+  } catch (const std::runtime_error& error) {  // an Error, or what the file system says
+    warn_people(std::string("a run is left out: ") + error.what());
+  }
+}
+
+}  // namespace
+
 PageInput page_input(const std::vector<fs::path>& roots) {
   PageInput input;
   std::set<fs::path> seen;
   std::vector<std::string> names;
   for (const auto& root : roots) {
     names.push_back(root.string());
-    for (const auto& folder : find_runs(root)) {
-      if (seen.insert(fs::canonical(folder)).second) input.runs.push_back(load_run(folder));
+    for (const auto& folder : find_runs(root, warn_people)) {
+      if (!seen.insert(fs::canonical(folder)).second) continue;
+      // A run that was named must be readable; one damaged run of many must not hide the others.
+      if (folder == root) {
+        input.runs.push_back(load_run(folder));
+      } else {
+        append_readable(folder, input.runs);
+      }
     }
     if (!input.claims.empty() || !fs::is_regular_file(root / kRecipeFile)) continue;
     const auto recipe =
@@ -27,7 +46,8 @@ PageInput page_input(const std::vector<fs::path>& roots) {
     input.claims = recipe.claims;
     input.command = recipe_command(root);
   }
-  check(!input.runs.empty(), join(names, ", "), ": holds no runs");
+  check(!input.runs.empty(), join(names, ", "), ": holds no runs",
+        seen.empty() ? "" : " that can be read");
   if (input.title.empty()) input.title = join(names, ", ");
   if (input.command.empty() && input.runs.size() == 1) {
     const auto& metadata = input.runs.front().metadata;

@@ -10,6 +10,7 @@
 #include "app/human_text.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/store_flag.h"
 #include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
@@ -92,6 +93,7 @@ class CalibrateVerb : public Verb {
     command.add_option("--bins", bins_, "of confidence [measure.calibration.bins]")->type_name("N");
     command.add_option("--output", curves_, "an npz for reliability diagrams, scales and biases")
         ->type_name("PATH");
+    store_.declare(command);
     declare_definitions(command, with_definitions_);
   }
 
@@ -102,12 +104,22 @@ class CalibrateVerb : public Verb {
     check_output();
     const auto config = checked_config();
     Readings readings;
-    const auto code =
-        compute("calibrate", common(), [&](const ComputeApi& api, const RunContext& context) {
-          readings =
-              api.calibrate(request(input_.is_weights() ? api.resolve(config) : config), context);
+    const auto code = compute(
+        "calibrate", common(),
+        [&](const ComputeApi& api, const RunContext& context) {
+          auto asked = request(input_.is_weights() ? api.resolve(config) : config);
+          asked.on_readings = [&](const Readings& found) { readings = found; };
+          readings = api.calibrate(asked, context);
+        },
+        [&] {
+          if (!readings.empty()) show(readings, format);
         });
-    if (code != kSuccess) return code;
+    if (code == kSuccess) show(readings, format);
+    return code;
+  }
+
+ private:
+  void show(const Readings& readings, TableFormat format) const {
     const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     if (is_for_people && !with_definitions_) {
       print_table(calibration_table(readings), format);
@@ -115,10 +127,8 @@ class CalibrateVerb : public Verb {
     } else {
       fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
     }
-    return kSuccess;
   }
 
- private:
   bool is_dump() const { return !input_.is_run() && !input_.is_weights(); }
 
   void check_test() const {
@@ -151,6 +161,7 @@ class CalibrateVerb : public Verb {
 
   CalibrateRequest request(const Config& settings) const {
     CalibrateRequest request{.settings = settings, .test = test_, .curves = curves_};
+    request.stores = !store_.is_refused();
     if (input_.is_run()) request.run = input_.path();
     if (is_dump()) request.validation = input_.path();
     return request;
@@ -161,6 +172,7 @@ class CalibrateVerb : public Verb {
   std::string test_;
   std::string bins_;
   std::string curves_;
+  StoreFlag store_;
 };
 
 const bool registered = verbs().add(

@@ -6,6 +6,7 @@
 #include "app/exit_code.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/store_flag.h"
 #include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
@@ -30,6 +31,7 @@ class MeasureVerb : public Verb {
                      "[measure.layer_spectrum.protocol=exact]");
     command.add_option("--output", curves_, "an npz for whole spectra and matrices")
         ->type_name("PATH");
+    store_.declare(command);
     declare_definitions(command, with_definitions_);
   }
 
@@ -39,19 +41,25 @@ class MeasureVerb : public Verb {
     check_output();
     const auto config = checked_config();
     Readings readings;
-    const auto code =
-        compute("measure", common(), [&](const ComputeApi& api, const RunContext& context) {
+    const auto show = [&] {
+      if (readings.empty()) return;
+      fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
+    };
+    MeasureRequest request{.settings = config, .curves = curves_, .stores = !store_.is_refused()};
+    request.on_readings = [&](const Readings& found) { readings = found; };
+    const auto code = compute(
+        "measure", common(),
+        [&](const ComputeApi& api, const RunContext& context) {
           if (input_.is_weights()) {
-            readings =
-                api.measure_weights({.settings = api.resolve(config), .curves = curves_}, context);
+            request.settings = api.resolve(config);
+            readings = api.measure_weights(request, context);
           } else {
             const auto measure = input_.is_run() ? api.measure_run : api.measure_dump;
-            readings = measure(input_.path(), {.settings = config, .curves = curves_}, context);
+            readings = measure(input_.path(), request, context);
           }
-        });
-    if (code == kSuccess) {
-      fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
-    }
+        },
+        show);
+    if (code == kSuccess) show();
     return code;
   }
 
@@ -78,6 +86,7 @@ class MeasureVerb : public Verb {
   bool with_definitions_ = false;
   bool is_exact_ = false;
   std::string curves_;
+  StoreFlag store_;
 };
 
 const bool registered = verbs().add(

@@ -6,6 +6,7 @@
 #include "app/exit_code.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/store_flag.h"
 #include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
@@ -37,6 +38,7 @@ class OodVerb : public Verb {
         .add_option("--output", output_,
                     "a folder for the scores as CSV; of a run they also go to its own")
         ->type_name("FOLDER");
+    store_.declare(command);
     declare_definitions(command, with_definitions_);
   }
 
@@ -48,15 +50,18 @@ class OodVerb : public Verb {
     check(output_.empty() || !fs::is_regular_file(output_), "--output: must be a folder, got ",
           output_);
     Readings readings;
-    const auto code = is_of_dumps ? detect_in_dumps(readings) : detect_in_network(readings);
-    if (code == kSuccess) {
+    const auto show = [&] {
+      if (readings.empty()) return;
       fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
-    }
+    };
+    const auto code =
+        is_of_dumps ? detect_in_dumps(readings, show) : detect_in_network(readings, show);
+    if (code == kSuccess) show();
     return code;
   }
 
  private:
-  int detect_in_network(Readings& readings) const {
+  int detect_in_network(Readings& readings, const std::function<void()>& on_failure) const {
     input_.check_exists();
     check(input_.is_run() || input_.is_weights(), input_.path(),
           ": is one dump; give three as --id-train, --id-test and --ood x.npz");
@@ -67,12 +72,16 @@ class OodVerb : public Verb {
     config.set("measure.names", std::vector<std::string>());
     if (!config.has(kDetectors)) config.set(kDetectors, std::vector<std::string>{"all"});
     if (!config.has(kTrainSamples)) config.set(kTrainSamples, kManySamples);
-    return compute("ood", common(), [&](const ComputeApi& api, const RunContext& context) {
-      readings =
-          input_.is_run()
-              ? api.measure_run(input_.path(), {.settings = config, .scores = output_}, context)
-              : api.measure_weights({.settings = api.resolve(config), .scores = output_}, context);
-    });
+    MeasureRequest request{.settings = config, .scores = output_, .stores = !store_.is_refused()};
+    request.on_readings = [&](const Readings& found) { readings = found; };
+    return compute(
+        "ood", common(),
+        [&](const ComputeApi& api, const RunContext& context) {
+          if (!input_.is_run()) request.settings = api.resolve(config);
+          readings = input_.is_run() ? api.measure_run(input_.path(), request, context)
+                                     : api.measure_weights(request, context);
+        },
+        on_failure);
   }
 
   // Before an hour of forward passes, not after it.
@@ -84,21 +93,25 @@ class OodVerb : public Verb {
     return !names.empty();
   }
 
-  int detect_in_dumps(Readings& readings) const {
+  int detect_in_dumps(Readings& readings, const std::function<void()>& on_failure) const {
     check(!id_train_.empty() && !id_test_.empty(), "--id-train and --id-test: both are needed");
     const auto config = input_.config_without_network();
     auto values = config.values();
     values.erase(kOod);
-    const DetectRequest request{.settings = Config(values),
-                                .id_train = id_train_,
-                                .id_test = id_test_,
-                                .ood = dumps(config),
-                                .scores = output_};
+    DetectRequest request{.settings = Config(values),
+                          .id_train = id_train_,
+                          .id_test = id_test_,
+                          .ood = dumps(config),
+                          .scores = output_};
+    request.on_readings = [&](const Readings& found) { readings = found; };
     for (const auto& path : {id_train_, id_test_}) check_npz(path);
     for (const auto& each : request.ood) check_npz(each.npz.string());
-    return compute("ood", common(), [&](const ComputeApi& api, const RunContext& context) {
-      readings = api.detect_in_dumps(request, context);
-    });
+    return compute(
+        "ood", common(),
+        [&](const ComputeApi& api, const RunContext& context) {
+          readings = api.detect_in_dumps(request, context);
+        },
+        on_failure);
   }
 
   static void check_npz(const std::string& path) {
@@ -133,6 +146,7 @@ class OodVerb : public Verb {
   std::string id_train_;
   std::string id_test_;
   std::string output_;
+  StoreFlag store_;
 };
 
 const bool registered = verbs().add(

@@ -4,6 +4,7 @@
 #include "app/exit_code.h"
 #include "app/network_input.h"
 #include "app/readings_text.h"
+#include "app/store_flag.h"
 #include "app/terminal.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
@@ -17,6 +18,7 @@ class ProbeVerb : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     input_.declare(command);
+    store_.declare(command);
     command
         .add_option("--probe", protocol_,
                     "how probes are trained: diagnose (pooled features, to convergence), "
@@ -43,15 +45,21 @@ class ProbeVerb : public Verb {
     set_flag(config, "--probe", "protocol", protocol_);
     set_flag(config, "--tap", "tap", tap_);
     Readings readings;
-    const auto code =
-        compute("probe", common(), [&](const ComputeApi& api, const RunContext& context) {
-          readings = input_.is_run()
-                         ? api.measure_run(input_.path(), {.settings = config}, context)
-                         : api.measure_weights({.settings = api.resolve(config)}, context);
-        });
-    if (code == kSuccess) {
+    const auto show = [&] {
+      if (readings.empty()) return;
       fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
-    }
+    };
+    MeasureRequest request{.settings = config, .stores = !store_.is_refused()};
+    request.on_readings = [&](const Readings& found) { readings = found; };
+    const auto code = compute(
+        "probe", common(),
+        [&](const ComputeApi& api, const RunContext& context) {
+          if (!input_.is_run()) request.settings = api.resolve(config);
+          readings = input_.is_run() ? api.measure_run(input_.path(), request, context)
+                                     : api.measure_weights(request, context);
+        },
+        show);
+    if (code == kSuccess) show();
     return code;
   }
 
@@ -68,6 +76,7 @@ class ProbeVerb : public Verb {
   bool with_definitions_ = false;
   std::string protocol_;
   std::string tap_;
+  StoreFlag store_;
 };
 
 const bool registered = verbs().add(

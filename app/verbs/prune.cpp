@@ -41,7 +41,7 @@ class Prune : public Verb {
     if (options_.dry_run) table.columns[1] = {"would remove"};
     table.columns.push_back({"note"});
     int code = kSuccess;
-    const auto folders = find_runs(folder_);
+    const auto folders = find_runs(folder_, warn_people);
     for (const auto& folder : folders) {
       // A link to a run leads out of what we were asked to look at.
       if (folder != fs::path(folder_) && fs::is_symlink(folder)) continue;

@@ -3,11 +3,13 @@
 #include "app/compute_library.h"
 #include "app/exit_code.h"
 #include "app/interrupts.h"
+#include "app/machine.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
 #include "app/run_result.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/json_fields.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -21,7 +23,7 @@ class Resume : public Verb {
         ->required();
     command.add_flag("--inexact", is_inexact_,
                      "also with other threads, processor or libraries than before, which round "
-                     "differently");
+                     "differently, and with an edited config.toml, which is written down");
   }
 
   int run() override {
@@ -42,9 +44,16 @@ class Resume : public Verb {
  private:
   // As many as the run had, unless others are asked for.
   int64_t threads_for(const Run& before) const {
-    const nlohmann::ordered_json::json_pointer threads("/versions/threads");
-    if (common().has_threads() || !before.metadata.contains(threads)) return common().threads();
-    return before.metadata.at(threads).get<int64_t>();
+    constexpr auto kVersions = "versions";
+    if (common().has_threads() || !before.metadata.contains(kVersions)) return common().threads();
+    const auto origin = (before.path / "metadata.json").string();
+    const JsonFields metadata(before.metadata, origin);
+    const JsonFields versions(metadata.object(kVersions), metadata.place_of(kVersions));
+    if (!versions.has("threads")) return common().threads();
+    const auto threads = versions.whole("threads");
+    check(threads >= 1 && threads <= kMostThreads, versions.place_of("threads"),
+          ": must be from 1 to ", kMostThreads, ", is ", threads);
+    return threads;
   }
 
   std::string run_;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,28 @@ std::vector<std::string> row_of(const std::string& name, const Run& run) {
           observed(run, {.name = "solution_rank", .split = "test"})};
 }
 
+// The settings that the run went on with other values of than it started with.
+std::string changed_keys(const Run& run) {
+  std::vector<std::string> keys;
+  for (const auto& change : changes_of(run)) {
+    if (std::find(keys.begin(), keys.end(), change.key) == keys.end()) keys.push_back(change.key);
+  }
+  return join(keys, ", ");
+}
+
+// A column of its own only where there is something to say.
+void append_changed(const std::vector<std::string>& changed, Table& table) {
+  const bool is_any = std::any_of(changed.begin(), changed.end(),
+                                  [](const std::string& keys) { return !keys.empty(); });
+  if (!is_any) return;
+  const auto column = table.columns.size();
+  table.columns.push_back({"changed on resume"});
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    table.rows[i].resize(column);
+    table.rows[i].push_back(changed[i]);
+  }
+}
+
 class Runs : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
@@ -77,16 +101,22 @@ class Runs : public Verb {
                             {"epochs", Alignment::right},
                             {"test accuracy", Alignment::right},
                             {"SR", Alignment::right}}};
-    for (const auto& folder : find_runs(folder_)) {
+    std::vector<std::string> changed;  // settings of each run
+    for (const auto& folder : find_runs(folder_, warn_people)) {
       const auto name = name_below(folder_, folder);
       try {
-        table.rows.push_back(row_of(name, load_run(folder)));
-      } catch (const Error& error) {
+        const auto run = load_run(folder);
+        auto row = row_of(name, run);
+        changed.push_back(changed_keys(run));
+        table.rows.push_back(std::move(row));
+      } catch (const std::runtime_error& error) {  // an Error, or what the file system says
         // One damaged folder must not hide the others.
+        changed.emplace_back();
         table.rows.push_back({name, "unreadable"});
-        print_for_people(fmt::format("{}\n", shown_line(error.what())));
+        warn_people(error.what());
       }
     }
+    append_changed(changed, table);
     if (table.rows.empty() && !common().is_quiet()) {
       print_for_people(fmt::format("{}: holds no runs\n", folder_));
     }

@@ -7,6 +7,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/experiment/calibration_data.h"
 #include "kelvin/experiment/curves_file.h"
+#include "kelvin/experiment/run_store.h"
 #include "kelvin/math/calibration.h"
 #include "kelvin/math/temperature_scaling.h"
 #include "kelvin/math/vector_scaling.h"
@@ -143,19 +144,15 @@ Readings calibrate(const CalibrateRequest& request, const RunContext& context) {
   const torch::NoGradGuard no_grad;
   check(request.run.empty() || request.validation.empty(),
         "calibrate: needs a run or a dump, got both");
-  std::optional<RunFolder> folder;
+  const bool stores = !request.run.empty() && request.stores;
   std::optional<RunLock> lock;
-  if (!request.run.empty()) {
-    folder = RunFolder::open(request.run);
-    lock.emplace(RunLock::take(request.run));
-  }
+  if (!request.run.empty()) RunFolder::open(request.run);
+  if (stores) lock.emplace(lock_to_store(request.run));
   const auto data = calibration_data(request, context);
   const auto result = calibrated(data, context);
-  if (folder) {
-    folder->add_readings(result.readings());
-    add_curves(folder->path() / "curves.npz", result.curves());
-  }
+  request.on_readings(result.readings());
   if (!request.curves.empty()) write_curves(request.curves, result.curves());
+  if (stores) store_in_run(request.run, result.readings(), result.curves());
   return result.readings();
 }
 

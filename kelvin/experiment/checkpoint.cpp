@@ -1,10 +1,14 @@
 #include "kelvin/experiment/checkpoint.h"
 
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
+#include "kelvin/core/json_fields.h"
 #include "kelvin/model/tensors_file.h"
 
 namespace kelvin {
@@ -55,30 +59,102 @@ Json facts_of(const Checkpoint& checkpoint) {
   return facts;
 }
 
-Checkpoint read_facts(const fs::path& path) {
-  const auto facts = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  check(facts.is_object(), path.string(), ": not a JSON object");
-  try {
-    Checkpoint checkpoint;
-    visit_facts(checkpoint, [&](const char* name, auto& fact) { facts.at(name).get_to(fact); });
-    return checkpoint;
-  } catch (const Json::exception& error) {
-    check(false, path.string(), ": ", error.what());
-    throw;
-  }
+// Numbers that no training can have would end as an overflow somewhere.
+void check_facts(const Checkpoint& checkpoint, const fs::path& path) {
+  const auto& training = checkpoint.training;
+  const auto check_count = [&](const char* name, int64_t count) {
+    constexpr int64_t kMost = int64_t{1} << 52;
+    check(count >= 0 && count <= kMost, path.string(), ": ", name, ": must be from 0 to ", kMost,
+          ", is ", count);
+  };
+  check_count("epoch", training.epoch);
+  check_count("step", training.step);
+  check_count("epoch_steps", training.epoch_steps);
+  check_count("images", training.images);
+  check_count("epoch_samples", training.sums.samples);
+  check_count("stall_steps", checkpoint.stalls.steps);
+  check_count("stall_uniform_spans", checkpoint.stalls.uniform_spans);
+  for (const auto& [name, size] : checkpoint.sizes) check_count("sizes", size);
+  check(training.temperature > 0 && std::isfinite(training.temperature), path.string(),
+        ": temperature: must be above 0, is ", training.temperature);
 }
 
-// The name of the folder that a link points at; empty if there is no such link.
-std::string target_of(const fs::path& run, CheckpointLink link) {
+Checkpoint read_facts(const fs::path& path) {
+  const auto facts = load_json_object(path);
+  const JsonFields fields(facts, path.string());
+  Checkpoint checkpoint;
+  visit_facts(checkpoint, [&](const char* name, auto& fact) { fields.read(name, fact); });
+  check_facts(checkpoint, path);
+  return checkpoint;
+}
+
+fs::file_type type_of(const fs::path& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type();
+}
+
+// The step of a checkpoint's folder; nothing if it is none.
+std::optional<int64_t> step_of(const fs::path& folder) {
+  constexpr std::string_view kPrefix = "step-";
+  constexpr size_t kMostDigits = 18;
+  const auto name = folder.filename().string();
+  if (!name.starts_with(kPrefix) || name.size() > kPrefix.size() + kMostDigits) return std::nullopt;
+  int64_t step = 0;
+  const auto [end, failure] =
+      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  const bool is_step = failure == std::errc() && end == name.data() + name.size() && step >= 0;
+  if (!is_step || type_of(folder) != fs::file_type::directory) return std::nullopt;
+  return step;
+}
+
+// Checkpoints by their steps.
+std::map<int64_t, fs::path> checkpoints_by_step(const fs::path& run) {
+  std::map<int64_t, fs::path> folders;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(checkpoints_of(run), ignored)) {
+    if (const auto step = step_of(entry.path())) folders[*step] = entry.path();
+  }
+  return folders;
+}
+
+// Where a link leads; empty if there is none.  A program that copies runs may have put a copy of
+// the checkpoint in its place.
+fs::path folder_behind(const fs::path& run, CheckpointLink link) {
   const auto place = checkpoints_of(run) / name_of(link);
-  std::error_code failure;
-  const auto status = fs::symlink_status(place, failure);
-  if (status.type() == fs::file_type::not_found) return "";
-  check(status.type() == fs::file_type::symlink, place.string(),
+  const auto type = type_of(place);
+  if (type == fs::file_type::not_found) return {};
+  if (type == fs::file_type::directory) return place;
+  check(type == fs::file_type::symlink, place.string(),
         ": must be a link to a checkpoint beside it, is not");
+  std::error_code failure;
   const auto target = fs::read_symlink(place, failure);
   check(!failure, place.string(), ": cannot be read: ", failure.message());
-  return target.filename().string();
+  return checkpoints_of(run) / target.filename();
+}
+
+// What training goes on from: what `last` leads to, or, if that was lost or the run was killed
+// before it was made, the newest checkpoint.  Empty if there is none.
+fs::path last_folder(const fs::path& run) {
+  const auto linked = folder_behind(run, CheckpointLink::last);
+  if (!linked.empty()) return linked;
+  const auto folders = checkpoints_by_step(run);
+  return folders.empty() ? fs::path() : folders.rbegin()->second;
+}
+
+// A copy in the place of a link becomes the checkpoint that it is, and the link is made.
+void replace_copy(const fs::path& run, CheckpointLink link) {
+  const auto place = checkpoints_of(run) / name_of(link);
+  if (type_of(place) != fs::file_type::directory) return;
+  const auto step = read_facts(place / kFacts).training.step;
+  const auto folder = checkpoints_of(run) / folder_name(step);
+  std::error_code failure;
+  if (type_of(folder) == fs::file_type::not_found) {
+    fs::rename(place, folder, failure);
+  } else {
+    fs::remove_all(place, failure);
+  }
+  check(!failure, place.string(), ": cannot be replaced by a link: ", failure.message());
+  link_checkpoint(run, link, step);
 }
 
 }  // namespace
@@ -117,40 +193,60 @@ void link_checkpoint(const fs::path& run, CheckpointLink link, int64_t step) {
   sync_file(checkpoints_of(run));  // before anything it used to point at is removed
 }
 
+void restore_links(const fs::path& run, const Checkpoint& last) {
+  replace_copy(run, CheckpointLink::last);
+  replace_copy(run, CheckpointLink::best);
+  if (folder_behind(run, CheckpointLink::last).empty()) {
+    link_checkpoint(run, CheckpointLink::last, last.training.step);
+  }
+  if (!folder_behind(run, CheckpointLink::best).empty() || last.best_accuracy < 0) return;
+  // The oldest that knows of this accuracy is the one that reached it.
+  for (const auto& [step, folder] : checkpoints_by_step(run)) {
+    if (!fs::exists(folder / kFacts)) continue;
+    if (read_facts(folder / kFacts).best_accuracy != last.best_accuracy) continue;
+    link_checkpoint(run, CheckpointLink::best, step);
+    return;
+  }
+}
+
 void remove_unlinked_checkpoints(const fs::path& run) {
-  const std::set<std::string> kept = {target_of(run, CheckpointLink::last),
-                                      target_of(run, CheckpointLink::best)};
+  const std::set<fs::path> kept = {folder_behind(run, CheckpointLink::last).filename(),
+                                   folder_behind(run, CheckpointLink::best).filename()};
   std::error_code ignored;
   std::vector<fs::path> others;
   for (const auto& entry : fs::directory_iterator(checkpoints_of(run), ignored)) {
-    const auto name = entry.path().filename().string();
-    if (name.starts_with("step-") && !kept.contains(name)) others.push_back(entry.path());
+    const auto name = entry.path().filename();
+    if (name.string().starts_with("step-") && !kept.contains(name)) others.push_back(entry.path());
   }
   for (const auto& other : others) fs::remove_all(other, ignored);
 }
 
 std::optional<Checkpoint> last_checkpoint(const fs::path& run) {
-  const auto name = target_of(run, CheckpointLink::last);
-  if (name.empty()) return std::nullopt;
-  const auto folder = checkpoints_of(run) / name;
+  const auto folder = last_folder(run);
+  if (folder.empty()) return std::nullopt;
   check(fs::exists(folder / kFacts), folder.string(), ": has no ", kFacts,
         ", so that training cannot go on from it");
   auto checkpoint = read_facts(folder / kFacts);
+  const auto step = step_of(folder);
+  check(!step || *step == checkpoint.training.step, (folder / kFacts).string(),
+        ": step: must be that of its folder, ", step.value_or(0), ", is ",
+        checkpoint.training.step);
   checkpoint.training.weights = read_tensors(folder / kWeights);
   checkpoint.training.state = read_tensors(folder / kState);
   return checkpoint;
 }
 
 fs::path last_weights(const fs::path& run) {
-  auto weights = checkpoints_of(run) / "last" / kWeights;
+  const auto folder = last_folder(run);
+  auto weights = (folder.empty() ? checkpoints_of(run) / "last" : folder) / kWeights;
   check(fs::exists(weights), run.string(), ": has no weights yet (no ", weights.string(), ")");
   return weights;
 }
 
 std::optional<double> saved_temperature(const fs::path& run) {
-  const auto facts = checkpoints_of(run) / "last" / kFacts;
-  if (!fs::exists(facts)) return std::nullopt;
-  return read_facts(facts).training.temperature;
+  const auto folder = last_folder(run);
+  if (folder.empty() || !fs::exists(folder / kFacts)) return std::nullopt;
+  return read_facts(folder / kFacts).training.temperature;
 }
 
 }  // namespace kelvin

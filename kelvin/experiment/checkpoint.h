@@ -30,16 +30,21 @@ enum class CheckpointLink { last, best };
 // Points the link at the checkpoint of a step, from one moment to the next.
 void link_checkpoint(const std::filesystem::path& run, CheckpointLink link, int64_t step);
 
+// Makes the links that a copy of the run lost, or has folders in the place of; `last` is what
+// last_checkpoint() gave.  Training goes on only after it.
+void restore_links(const std::filesystem::path& run, const Checkpoint& last);
+
 // Removes the checkpoints that no link points at.
 void remove_unlinked_checkpoints(const std::filesystem::path& run);
 
-// What checkpoints/last points at; nothing if there is no such link.
+// What checkpoints/last points at, or is a copy of; the newest checkpoint if there is no such link;
+// nothing if there is none either.
 std::optional<Checkpoint> last_checkpoint(const std::filesystem::path& run);
 
-// The weights that checkpoints/last points at.
+// The weights of the same checkpoint.
 std::filesystem::path last_weights(const std::filesystem::path& run);
 
-// The temperature that training had at checkpoints/last; nothing if that is not known.
+// The temperature that training had there; nothing if that is not known.
 std::optional<double> saved_temperature(const std::filesystem::path& run);
 
 }  // namespace kelvin

@@ -39,15 +39,21 @@ struct RunContext {
   std::string process_name = "kelvin";     // unlike that of any other process
 };
 
+// Told of what was computed before it is stored or written anywhere: a full disk must not cost it.
+using ReadingsListener = std::function<void(const Readings&)>;
+
 // What is to be measured, and how.
 struct MeasureRequest {
   // Settings of "measure" and "measure.NAME" that replace those of a run; "measure.names" are all
   // that is measured.  Of a file of weights the whole config, with "init.pretrained".
   Config settings = {};
-  // An npz for what is too large for readings.  Of a run it goes to its curves.npz in any case.
+  // An npz for what is too large for readings.  Of a run it also goes to its curves.npz.
   std::filesystem::path curves = {};
-  // A folder for the scores of detectors as CSV.  Of a run they go to its folder in any case.
+  // A folder for the scores of detectors as CSV.  Of a run they also go to its folder.
   std::filesystem::path scores = {};
+  // Of a run: whether its folder gets the readings.  Otherwise it is not even locked.
+  bool stores = true;
+  ReadingsListener on_readings = [](const Readings&) {};
 };
 
 // An npz with what a network did with the images of a dataset, see dump.h.
@@ -63,6 +69,7 @@ struct DetectRequest {
   std::filesystem::path id_test = {};
   std::vector<NamedDump> ood = {};
   std::filesystem::path scores = {};  // as of MeasureRequest
+  ReadingsListener on_readings = [](const Readings&) {};
 };
 
 // What is calibrated, see calibrate.h: a run; or a dump to fit on and one to test on; or, if
@@ -73,6 +80,8 @@ struct CalibrateRequest {
   std::filesystem::path validation = {};
   std::filesystem::path test = {};    // empty: one half of `validation` tests what the other fitted
   std::filesystem::path curves = {};  // an npz for reliability diagrams and fitted parameters
+  bool stores = true;                 // as of MeasureRequest
+  ReadingsListener on_readings = [](const Readings&) {};
 };
 
 // Where to end a network, and what becomes of it.

@@ -113,6 +113,7 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
   for (auto& reading : detection.orthodev()) readings.push_back(std::move(reading));
   note_precision(train, readings);
   for (const auto& note : detection.notes()) context.warn(note);
+  request.on_readings(readings);
   if (!request.scores.empty()) {
     for (const auto& each : scores) write_scores(request.scores, each);
   }

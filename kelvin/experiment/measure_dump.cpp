@@ -121,9 +121,10 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
   do {
     measures.update(record);
   } while (measures.wants_another_pass());
-  if (!request.curves.empty()) write_curves(request.curves, measures.curves());
   auto readings = measures.compute();
   note_precision(dump, readings);
+  request.on_readings(readings);
+  if (!request.curves.empty()) write_curves(request.curves, measures.curves());
   return readings;
 }
 

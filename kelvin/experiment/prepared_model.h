@@ -12,4 +12,8 @@ namespace kelvin {
 // weights, its logits scaled to the wanted norm.
 std::shared_ptr<Model> prepared_model(const RunSettings& settings, const Dataset& dataset);
 
+// An Error that names the settings at fault if its logits, or these over the temperature, are not
+// finite on a few training images: no rate could mend that.
+void check_initial_logits(const RunSettings& settings, Model& model, const Dataset& dataset);
+
 }  // namespace kelvin

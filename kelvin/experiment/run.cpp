@@ -3,6 +3,8 @@
 #include <torch/torch.h>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/json_fields.h"
+#include "kelvin/core/text.h"
 #include "kelvin/data/fingerprint.h"
 #include "kelvin/experiment/checkpoints.h"
 #include "kelvin/experiment/curves_file.h"
@@ -12,6 +14,7 @@
 #include "kelvin/experiment/run_data.h"
 #include "kelvin/experiment/run_log.h"
 #include "kelvin/experiment/run_settings.h"
+#include "kelvin/experiment/run_store.h"
 #include "kelvin/experiment/same_arithmetic.h"
 #include "kelvin/experiment/stall_detector.h"
 #include "kelvin/experiment/step_scalars.h"
@@ -25,16 +28,13 @@
 namespace kelvin {
 namespace {
 
+namespace fs = std::filesystem;
+using Sizes = std::map<std::string, int64_t>;
+
 constexpr auto kDataMd5 = "data_md5";
 
 nlohmann::ordered_json data_md5(const Dataset& dataset) {
   return {{"train", fingerprint(dataset.train)}, {"test", fingerprint(dataset.test)}};
-}
-
-void keep(const RunFolder& folder, const Measured& measured) {
-  folder.add_readings(measured.readings);
-  add_curves(folder.path() / "curves.npz", measured.curves);
-  for (const auto& scores : measured.scores) folder.write_scores(scores);
 }
 
 // Where the request wants it besides.
@@ -112,11 +112,66 @@ RunStatus execute(RunSettings settings, const RunData& data, Model& model, const
   if (const auto learned = saved_temperature(folder.path()))
     settings.trained_temperature = *learned;
   try {
-    keep(folder, measure_model(model, dataset, foreign, settings, context));
+    const auto measured = measure_model(model, dataset, foreign, settings, context);
+    store_in_run(folder.path(), measured.readings, measured.curves, measured.scores);
   } catch (const MeasuringStopped&) {
     return RunStatus::stopped;
   }
   return RunStatus::finished;
+}
+
+// "train.lr 0.1 instead of 0.3, seed 2 instead of 1"
+std::string text_of(const std::vector<ChangedSetting>& changes) {
+  std::vector<std::string> texts;
+  for (const auto& change : changes) {
+    texts.push_back(change.key + " " + change.to.dump() + " instead of " + change.from.dump());
+  }
+  return join(texts, ", ");
+}
+
+// What somebody changed in config.toml since the run was at work; an Error unless that is wanted.
+std::vector<ChangedSetting> allowed_changes(const Run& before, const Config& resolved,
+                                            bool is_inexact) {
+  auto changes = changed_settings(before, resolved);
+  check(changes.empty() || is_inexact, (before.path / "config.toml").string(),
+        ": was changed since the run started: ", text_of(changes),
+        "; change it back, or go on with --inexact, which writes the change down");
+  return changes;
+}
+
+// The images must be those that the run was trained on.
+void check_same_data(const Run& before, const Dataset& dataset, bool is_inexact) {
+  const auto origin = (before.path / "metadata.json").string();
+  const JsonFields metadata(before.metadata, origin);
+  check(metadata.has(kDataMd5) || is_inexact, origin, ": ", kDataMd5,
+        ": is missing, so that nobody can tell whether these are the data it was trained on; "
+        "--inexact goes on nevertheless");
+  if (!metadata.has(kDataMd5)) return;
+  const auto& then = metadata.object(kDataMd5);
+  const auto now = data_md5(dataset);
+  check(then == now, before.path.string(), ": dataset '", dataset.name,
+        "' is not the one it was trained on: md5 ", now.dump(), " instead of ", then.dump());
+}
+
+// All that could end a run that goes on for what its folder holds, before anything is changed.
+void check_can_go_on(const Run& before, const RunSettings& settings, const RunData& data,
+                     Model& model, const std::optional<Checkpoint>& start, bool is_as_before) {
+  const auto& path = before.path;
+  const auto metrics = RunLog::lines_to_keep(path, start ? start->sizes : Sizes());
+  for (const char* name : {"curves.npz", "status.part", "metadata.json.part"}) {
+    check(!fs::is_directory(path / name), (path / name).string(), ": is a folder, must be a file");
+  }
+  const auto checkpoints = path / "checkpoints";
+  check(!fs::exists(checkpoints) || fs::is_directory(checkpoints), checkpoints.string(),
+        ": is a file, must be a folder");
+  if (!start) return;
+  const auto& training = start->training;
+  if (training.step > 0) seen_before(metrics, (path / "metrics.jsonl").string());
+  check_start(model, data.own, settings.train, training);
+  const auto epoch = total_steps(settings.train, data.own.train.size()) / settings.train.epochs;
+  check(!is_as_before || training.step == training.epoch * epoch + training.epoch_steps,
+        path.string(), ": its last checkpoint contradicts itself: step ", training.step,
+        " cannot be ", training.epoch_steps, " steps after ", training.epoch, " epochs of ", epoch);
 }
 
 // Runs it, and leaves in the folder how it ended.
@@ -143,8 +198,10 @@ void run(const Config& config, const std::filesystem::path& output,
   check_trainable(settings, data.own);
   const auto model = prepared_model(settings, data.own);
   check_measures(settings, *model, data);
+  check_initial_logits(settings, *model, data.own);
   auto described = metadata.is_null() ? nlohmann::ordered_json::object() : metadata;
   described[kDataMd5] = data_md5(data.own);
+  described["config"] = config_record(settings.resolved);
   const auto folder = RunFolder::create(output, settings.resolved, described);
   const auto lock = RunLock::take(output);
   execute_in(folder, settings, data, *model, context, std::nullopt);
@@ -158,26 +215,31 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   check(before.status != RunStatus::finished, path.string(), ": is finished; nothing to resume");
   if (!is_inexact) check_same_arithmetic(path.string(), before.metadata, metadata);
   const auto settings = RunSettings::from(before.config);
+  const auto changes = allowed_changes(before, settings.resolved, is_inexact);
   const auto data = load_run_data(settings, context);
   check_trainable(settings, data.own);
-  const auto md5 = data_md5(data.own);
-  check(before.metadata.value(kDataMd5, md5) == md5, path.string(), ": dataset '", data.own.name,
-        "' is not the one it was trained on: md5 ", md5.dump(), " instead of ",
-        before.metadata.at(kDataMd5).dump());
+  check_same_data(before, data.own, is_inexact);
   const auto start = last_checkpoint(path);
   const auto model =
       start ? settings.build_model(shape_for(data.own)) : prepared_model(settings, data.own);
+  check_measures(settings, *model, data);
+  check_can_go_on(before, settings, data, *model, start, changes.empty());
+
   folder.remove_readings();  // somebody may have measured it in between
-  RunLog::cut_back(path, start ? start->sizes : std::map<std::string, int64_t>());
-  folder.add_resumption(metadata, start ? start->training.step : 0);
+  RunLog::cut_back(path, start ? start->sizes : Sizes());
+  if (start) restore_links(path, *start);
+  const auto step = start ? start->training.step : 0;
+  folder.add_resumption({.metadata = metadata, .step = step, .changes = changes});
+  if (!changes.empty()) context.warn("goes on with other settings: " + text_of(changes));
   folder.set_status(RunStatus::running);
   execute_in(folder, settings, data, *model, context, start);
 }
 
 Readings measure_run(const std::filesystem::path& path, const MeasureRequest& request,
                      const RunContext& context) {
-  const auto folder = RunFolder::open(path);
-  const auto lock = RunLock::take(path);
+  RunFolder::open(path);
+  std::optional<RunLock> lock;
+  if (request.stores) lock.emplace(lock_to_store(path));
   auto network = open_run(path, request.settings, context);
   if (request.settings.has("measure.names") && !request.settings.has("measure.detectors")) {
     network.settings.measure.detectors.clear();
@@ -185,8 +247,11 @@ Readings measure_run(const std::filesystem::path& path, const MeasureRequest& re
   const auto& [settings, data, model] = network;
   check_measures(settings, *model, data);
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
-  keep(folder, measured);
+  request.on_readings(measured.readings);
   write(request, measured);
+  if (request.stores) {
+    store_in_run(path, measured.readings, measured.curves, measured.scores);
+  }
   return measured.readings;
 }
 
@@ -194,6 +259,7 @@ Readings measure_weights(const MeasureRequest& request, const RunContext& contex
   const auto [settings, data, model] = open_weights(request.settings, context);
   check_measures(settings, *model, data);
   const auto measured = measure_model(*model, data.own, data.foreign, settings, context);
+  request.on_readings(measured.readings);
   write(request, measured);
   return measured.readings;
 }

@@ -1,12 +1,15 @@
 #include "kelvin/experiment/run_log.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
 #include <string_view>
 #include <system_error>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
+#include "kelvin/core/json_fields.h"
 #include "kelvin/core/npz_file.h"
 #include "kelvin/experiment/curves_file.h"
 #include "kelvin/runs/readings_file.h"
@@ -35,24 +38,31 @@ Array array_of(const std::vector<double>& values, std::vector<int64_t> shape) {
 }
 
 Json load_definitions(const fs::path& path) {
-  if (!fs::exists(path)) return Json::object();
-  auto definitions = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  check(definitions.is_object(), path.string(), ": not a JSON object");
-  return definitions;
+  return fs::exists(path) ? load_json_object(path) : Json::object();
+}
+
+int64_t size_in(const std::map<std::string, int64_t>& sizes, const char* name) {
+  const auto found = sizes.find(name);
+  return found == sizes.end() ? 0 : found->second;
 }
 
 // What a process that was killed left of looks that will be taken again.
-void remove_curves_without_line(const fs::path& run) {
+std::vector<fs::path> curves_without_line(const fs::path& run,
+                                          const std::vector<TrajectoryLine>& lines) {
   const auto folder = run / kCurves;
-  if (!fs::is_directory(folder)) return;
-  std::set<std::string> kept;
-  for (const auto& line : load_lines(run / kTrajectory)) kept.insert(curves_name(line.at("step")));
   std::vector<fs::path> gone;
+  if (!fs::is_directory(folder)) return gone;
+  std::set<std::string> kept;
+  for (const auto& line : lines) kept.insert(curves_name(line.step));
   for (const auto& entry : fs::directory_iterator(folder)) {
     const auto name = entry.path().filename().string();
     if (name.starts_with(kStep) && !kept.contains(name)) gone.push_back(entry.path());
   }
-  for (const auto& path : gone) {
+  return gone;
+}
+
+void remove_curves_without_line(const fs::path& run) {
+  for (const auto& path : curves_without_line(run, load_trajectory(run))) {
     std::error_code failure;
     fs::remove(path, failure);
     check(!failure, path.string(), ": cannot be removed: ", failure.message());
@@ -144,17 +154,22 @@ void RunLog::write_curves() const {
   std::vector<double> steps;
   std::vector<double> epochs;
   std::vector<double> spectra;
-  for (const auto& line : load_lines(folder_.path() / kTrajectory)) {
-    steps.push_back(line.at("step"));
-    epochs.push_back(line.at("epoch"));
-    for (const auto& value : line.at("logits_singular_values")) spectra.push_back(value);
+  const auto trajectory = load_trajectory(folder_.path());
+  size_t width = 0;
+  for (const auto& line : trajectory) width = std::max(width, line.logits_singular_values.size());
+  for (const auto& line : trajectory) {
+    steps.push_back(static_cast<double>(line.step));
+    epochs.push_back(line.epoch);
+    const auto& values = line.logits_singular_values;
+    spectra.insert(spectra.end(), values.begin(), values.end());
+    // A run that went on with other samples may have more of them than before.
+    spectra.insert(spectra.end(), width - values.size(), std::numeric_limits<double>::quiet_NaN());
   }
   const auto lines = static_cast<int64_t>(steps.size());
-  const auto width = lines == 0 ? 0 : static_cast<int64_t>(spectra.size()) / lines;
   write_npz(folder_.path() / "curves.npz",
             {{"steps", array_of(steps, {lines})},
              {"epochs", array_of(epochs, {lines})},
-             {"logits_singular_values", array_of(spectra, {lines, width})}});
+             {"logits_singular_values", array_of(spectra, {lines, static_cast<int64_t>(width)})}});
 }
 
 std::map<std::string, int64_t> RunLog::sizes() const {
@@ -169,12 +184,28 @@ std::map<std::string, int64_t> RunLog::sizes() const {
   return sizes;
 }
 
+std::vector<Json> RunLog::lines_to_keep(const fs::path& run,
+                                        const std::map<std::string, int64_t>& sizes) {
+  auto metrics = load_lines(run / kMetrics, size_in(sizes, kMetrics));
+  load_lines(run / kNotes, size_in(sizes, kNotes));
+  const auto trajectory = load_trajectory(run, size_in(sizes, kTrajectory));
+  load_definitions(run / kDefinitions);
+  for (const char* name : kFiles) file_size_or_zero(run / name);  // an Error of a folder
+  const auto curves = run / kCurves;
+  check(!fs::exists(curves) || fs::is_directory(curves), curves.string(),
+        ": is a file, must be a folder");
+  for (const auto& path : curves_without_line(run, trajectory)) {
+    check(!fs::is_directory(path), path.string(), ": is a folder, must be a file");
+  }
+  return metrics;
+}
+
 void RunLog::cut_back(const fs::path& run, const std::map<std::string, int64_t>& sizes) {
   for (const char* name : kFiles) {
-    const auto size = sizes.find(name);
+    const auto size = size_in(sizes, name);
     const auto path = run / name;
-    if (size != sizes.end() && size->second > 0) {
-      truncate_file(path, size->second);
+    if (size > 0) {
+      truncate_file(path, size);
     } else if (fs::exists(path)) {
       truncate_file(path, 0);
     }

@@ -48,6 +48,11 @@ class RunLog {
   // Bytes of each file now; after it they outlive a crash of the machine.
   std::map<std::string, int64_t> sizes() const;
 
+  // An Error, before anything is changed, if the files of a run cannot be cut back to these sizes;
+  // gives the lines of metrics that would stay.
+  static std::vector<nlohmann::ordered_json> lines_to_keep(
+      const std::filesystem::path& run, const std::map<std::string, int64_t>& sizes);
+
   // Cuts the files of a run back to these sizes; to nothing those that are not named.  Curves of
   // looks whose line is gone are removed.
   static void cut_back(const std::filesystem::path& run,

@@ -139,12 +139,12 @@ void read_measure(const Config& config, RunSettings& run) {
   check(run.measure.steps_per_decade >= 0 && run.measure.steps_per_decade <= 1000,
         "measure.steps_per_decade: must be from 0 to 1000, got ", run.measure.steps_per_decade);
   check_not_negative("measure.temperature", run.measure.temperature);
-  check(run.measure.train_samples >= 2, "measure.train_samples: must be at least 2, got ",
-        run.measure.train_samples);
-  check(run.measure.gradient_samples >= 1, "measure.gradient_samples: must be at least 1, got ",
-        run.measure.gradient_samples);
-  check(run.measure.epoch_samples >= 2, "measure.epoch_samples: must be at least 2, got ",
-        run.measure.epoch_samples);
+  if (run.measure.temperature > 0) {
+    check_temperature_setting("measure.temperature", run.measure.temperature);
+  }
+  check_count("measure.train_samples", run.measure.train_samples, 2);
+  check_count("measure.gradient_samples", run.measure.gradient_samples, 1);
+  check_count("measure.epoch_samples", run.measure.epoch_samples, 2);
   finish(run.resolved, settings);
 }
 

@@ -26,8 +26,9 @@ TemperatureOptions read_temperature(Settings& settings) {
   settings.read("temperature_factor", options.factor);
   settings.read("temperature_period", options.period_epochs);
   options.schedule = temperature_schedule_of(schedule);
-  check_above_zero(settings.full_name("temperature"), options.first);
+  check_temperature_setting(settings.full_name("temperature"), options.first);
   check_not_negative(settings.full_name("temperature_end"), end);
+  if (end > 0) check_temperature_setting(settings.full_name("temperature_end"), end);
   check_above_zero(settings.full_name("temperature_factor"), options.factor);
   check_above_zero(settings.full_name("temperature_period"), options.period_epochs);
   using enum TemperatureSchedule;
@@ -117,9 +118,11 @@ TrainOptions read_train(Settings& settings, uint64_t seed) {
   // Any number of steps will do: schedules count in epochs.
   constexpr int64_t kSteps = 100;
   check_temperatures(train.temperature, train.epochs * kSteps, kSteps);
+  check_temperature_setting(
+      settings.full_name("temperature") + " at the last step",
+      temperature_at(train.temperature, train.epochs * kSteps - 1, train.epochs * kSteps, kSteps));
   // Batch normalisation has no variance to divide by in a batch of one.
-  check(train.batch_size >= 2, settings.full_name("batch_size"), ": must be at least 2, got ",
-        train.batch_size);
+  check_count(settings.full_name("batch_size"), train.batch_size, 2);
   check_share(settings.full_name("ema"), train.average_decay);
   return train;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/json_fields.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batches.h"
 #include "kelvin/measures/input_gram.h"
@@ -77,6 +78,15 @@ std::vector<int64_t> log_spaced_steps(int64_t per_decade, int64_t total) {
   return {steps.begin(), steps.end()};
 }
 
+SeenBefore seen_before(const std::vector<Json>& metrics, const std::string& origin) {
+  check(!metrics.empty(), origin, ": has no line of what training is to go on from");
+  const JsonFields first(metrics.front(), origin + ": line 1");
+  const JsonFields last(metrics.back(), origin + ": line " + std::to_string(metrics.size()));
+  return {.first_norm = first.number("logits_norm"),
+          .last_norm = last.number("logits_norm"),
+          .test_accuracy = last.number("test_accuracy")};
+}
+
 Trajectory::Trajectory(const Dataset& dataset, const std::vector<Dataset>& foreign,
                        const RunSettings& settings, const RunLog& log, const RunContext& context)
     : dataset_(dataset), foreign_(foreign), settings_(settings), log_(log), context_(context) {
@@ -98,11 +108,10 @@ void Trajectory::before_training(const TrainState& state) {
     first_norm_ = last_norm_;
     return;
   }
-  const auto lines = log_.metrics();
-  check(!lines.empty(), "metrics.jsonl: has no line of what training is to go on from");
-  first_norm_ = lines.front().at("logits_norm");
-  last_norm_ = lines.back().at("logits_norm");
-  test_accuracy_ = lines.back().at("test_accuracy");
+  const auto seen = seen_before(log_.metrics(), "metrics.jsonl");
+  first_norm_ = seen.first_norm;
+  last_norm_ = seen.last_norm;
+  test_accuracy_ = seen.test_accuracy;
 }
 
 void Trajectory::after_step(const TrainState& state) {
@@ -135,9 +144,12 @@ void Trajectory::check_memory(const TrainState& state) const {
 }
 
 void Trajectory::check_finite(const TrainState& state, const Record& record) {
-  check(torch::isfinite(record.logits).all().item<bool>(), "train: the logits after step ",
-        state.step, " must be finite, hold NaN or infinity (T = ", state.temperature,
-        ", lr = ", state.rate, "); try a smaller lr or a longer warm-up");
+  const bool is_finite = torch::isfinite(record.logits).all().item<bool>();
+  check(is_finite || state.step > 0,
+        "init: the logits before the first step must be finite, hold NaN or infinity");
+  check(is_finite, "train: the logits after step ", state.step,
+        " must be finite, hold NaN or infinity (T = ", state.temperature, ", lr = ", state.rate,
+        "); try a smaller lr or a longer warm-up");
 }
 
 double Trajectory::loss_sum(const TrainState& state, const Record& record) const {

@@ -69,6 +69,16 @@ class Trajectory : public TrainObserver {
   double test_accuracy_ = 0;
 };
 
+// What a trajectory that goes on has to know of the lines of metrics before it.
+struct SeenBefore {
+  double first_norm = 0;  // of the logits, at initialisation
+  double last_norm = 0;
+  double test_accuracy = 0;  // of the last line
+};
+// `origin` stands before the messages of lines that do not tell it.
+SeenBefore seen_before(const std::vector<nlohmann::ordered_json>& metrics,
+                       const std::string& origin);
+
 // The steps from 1 to `total` that are evenly spread in their logarithm, so many from each power of
 // ten to the next; none for 0.
 std::vector<int64_t> log_spaced_steps(int64_t per_decade, int64_t total);

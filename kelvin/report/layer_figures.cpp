@@ -7,6 +7,7 @@
 
 #include "kelvin/core/text.h"
 #include "kelvin/report/html.h"
+#include "kelvin/report/run_values.h"
 
 namespace kelvin {
 namespace {
@@ -55,9 +56,10 @@ std::optional<double> kappa_threshold(const FigureInput& in, const std::vector<s
   for (const size_t i : runs) {
     for (const auto& reading : in.runs[i].readings) {
       const auto& definition = reading.definition;
-      if (reading.name != "kappa" || !definition.contains("threshold")) continue;
-      if (definition.value("last_layer", "logits") != "logits") continue;
-      thresholds.insert(definition["threshold"].get<double>());
+      const double threshold = definition_number(definition, "threshold");
+      if (reading.name != "kappa" || std::isnan(threshold)) continue;
+      if (definition.contains("last_layer") && definition["last_layer"] != "logits") continue;
+      thresholds.insert(threshold);
       break;  // the first is the default one
     }
   }

@@ -423,8 +423,10 @@ void flatten_into(std::map<std::string, std::string>& entries, const std::string
 }
 
 std::map<std::string, std::string> metadata_of(const Run& run) {
+  auto metadata = run.metadata;
+  metadata.erase("config");  // there is a table of settings
   std::map<std::string, std::string> entries;
-  flatten_into(entries, "", run.metadata);
+  flatten_into(entries, "", metadata);
   return entries;
 }
 
@@ -499,6 +501,21 @@ std::string caveat_section(const std::vector<Run>& runs) {
                       : heading("Read with care") + "<ul class=\"notes\">\n" + html + "</ul>\n";
 }
 
+// One line for each run that did not train with one config from its beginning to its end.
+std::string change_notes(const std::vector<Run>& runs) {
+  std::string html;
+  for (const auto& run : runs) {
+    for (const auto& change : changes_of(run)) {
+      html += "<li>" +
+              escape_html(run.path.string() + ": " + change.key + " was changed from " +
+                          value_text(Value(change.from)) + " to " + value_text(Value(change.to)) +
+                          " when the run was resumed") +
+              "</li>\n";
+    }
+  }
+  return html.empty() ? "" : "<ul class=\"notes\">\n" + html + "</ul>\n";
+}
+
 std::string run_section(const PageInput& input, const Comparison& comparison) {
   Table table;
   for (const char* name : {"folder", "group", "status"}) table.columns.push_back({.name = name});
@@ -519,7 +536,8 @@ std::string run_section(const PageInput& input, const Comparison& comparison) {
                           duration_of(run), first_of(metadata, {"threads", "versions.threads"}),
                           first_of(metadata, {"commit", "kelvin.commit", "versions.commit"})});
   }
-  std::string html = heading("Runs") + html_of(table) + collapse_notes(input.runs);
+  std::string html =
+      heading("Runs") + html_of(table) + change_notes(input.runs) + collapse_notes(input.runs);
   const auto wrapped = [](const Table& entries) {
     return "<div class=\"wrap\">" + html_of(entries) + "</div>";
   };

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "kelvin/core/text.h"
+#include "kelvin/report/run_values.h"
 
 namespace kelvin {
 namespace {
@@ -39,7 +40,7 @@ bool has_cell_with(const Table& table, const char* sign) {
 std::string marked_value(const Reading& reading, int digits) {
   const auto& meaning = reading.definition;
   const auto text = short_number(reading.value, digits);
-  if (!meaning.value("is_reliable", true)) return kTilde + text;
+  if (!definition_flag(meaning, "is_reliable", true)) return kTilde + text;
   const bool is_at_bound = reading.name.find("rank") != std::string::npos &&
                            meaning.contains("upper_bound") &&
                            meaning["upper_bound"] == reading.value;

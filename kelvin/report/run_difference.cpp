@@ -39,11 +39,18 @@ Texts metadata_of(const Run& run) {
   if (!run.metadata.is_object()) return texts;
   add(run.metadata, "version");
   add(run.metadata, "commit");
-  const auto versions = run.metadata.value("versions", Json::object());
-  if (versions.is_object()) {
-    for (const auto& [key, value] : versions.items()) texts[key] = metadata_text(value);
+  if (run.metadata.contains("versions") && run.metadata["versions"].is_object()) {
+    for (const auto& [key, value] : run.metadata["versions"].items()) {
+      texts[key] = metadata_text(value);
+    }
   }
-  add(run.metadata.value("machine", Json::object()), "cpu");
+  if (run.metadata.contains("machine")) add(run.metadata["machine"], "cpu");
+  // What config.toml says of them is true of the end of training alone.
+  for (const auto& change : changes_of(run)) {
+    auto& text = texts["changed on resume"];
+    text += (text.empty() ? "" : ", ") + change.key + " from " + metadata_text(change.from) +
+            " to " + metadata_text(change.to);
+  }
   return texts;
 }
 

@@ -141,7 +141,7 @@ bool is_initial(const nlohmann::ordered_json& line) {
 
 int64_t seed_of(const Run& run) {
   const auto* seed = find_setting(run.config, "seed", "seed");
-  return seed != nullptr && seed->is_number() ? seed->get<int64_t>() : 0;
+  return seed != nullptr && seed->is_number_integer() ? seed->get<int64_t>() : 0;
 }
 
 double temperature_of(const Run& run) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <sstream>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
+#include "kelvin/core/json_fields.h"
 #include "kelvin/core/seeds.h"
 
 namespace kelvin {
@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr auto kReadings = "readings.jsonl";
 constexpr auto kDefinitions = "definitions.json";
 constexpr auto kMeanOver = "mean_over";  // key of a definition
+constexpr size_t kMostOfAnId = 20;       // in a message
 
 // Whether it is a mean of a detector's readings on several datasets, one of which `readings`
 // replace.
@@ -34,21 +35,18 @@ bool is_mean_of_replaced(const Reading& mean, const Readings& readings) {
 
 }  // namespace
 
-double number_or_nan(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-Reading reading_of(const Json& fields) {
-  Reading reading{.name = fields.at("name"),
-                  .value = number_or_nan(fields.at("value")),
-                  .layer = fields.value("layer", ""),
-                  .split = fields.value("split", ""),
-                  .detector = fields.value("detector", ""),
-                  .ood = fields.value("ood", ""),
+Reading reading_of(const Json& json, const std::string& origin) {
+  const JsonFields fields(json, origin);
+  Reading reading{.name = fields.text("name"),
+                  .value = fields.number_or_nan("value"),
+                  .layer = fields.text_or_empty("layer"),
+                  .split = fields.text_or_empty("split"),
+                  .detector = fields.text_or_empty("detector"),
+                  .ood = fields.text_or_empty("ood"),
                   .definition = Definition::object()};
-  if (fields.contains("index")) reading.index = fields["index"].get<int64_t>();
-  if (fields.contains("low") && fields.contains("high")) {
-    reading.interval = {.low = number_or_nan(fields["low"]), .high = number_or_nan(fields["high"])};
+  if (fields.has("index")) reading.index = fields.whole("index");
+  if (fields.has("low") && fields.has("high")) {
+    reading.interval = {.low = fields.number_or_nan("low"), .high = fields.number_or_nan("high")};
   }
   return reading;
 }
@@ -102,23 +100,20 @@ void merge_readings(const fs::path& folder, const Readings& readings) {
 }
 
 Readings load_readings(const fs::path& folder) {
-  if (!fs::exists(folder / kReadings)) return {};
   const auto path = folder / kReadings;
-  const auto definitions =
-      Json::parse(read_file(folder / kDefinitions), nullptr, /*allow_exceptions=*/false);
-  check(definitions.is_object(), (folder / kDefinitions).string(), ": not a JSON object");
+  if (!fs::exists(path)) return {};
+  const auto whole = load_json_object(folder / kDefinitions);
+  const JsonFields definitions(whole, (folder / kDefinitions).string());
+  std::istringstream lines(read_file(path));
   Readings readings;
-  int64_t number = 0;
-  try {
-    std::istringstream lines(read_file(path));
-    for (std::string line; std::getline(lines, line);) {
-      ++number;
-      const auto fields = Json::parse(line);
-      auto& reading = readings.emplace_back(reading_of(fields));
-      reading.definition = definitions.at(fields.at("definition").get<std::string>());
-    }
-  } catch (const nlohmann::json::exception& error) {
-    check(false, path.string(), ": line ", number, ": not a reading: ", error.what());
+  for (std::string line; std::getline(lines, line);) {
+    const auto origin = path.string() + ": line " + std::to_string(readings.size() + 1);
+    const auto json = parse_json_object(line, origin);
+    const auto id = JsonFields(json, origin).text("definition");
+    check(definitions.has(id), origin, ": definition: must be one of ", kDefinitions, ", has no '",
+          id.substr(0, kMostOfAnId), "'");
+    auto& reading = readings.emplace_back(reading_of(json, origin));
+    reading.definition = definitions.object(id);
   }
   return readings;
 }

@@ -16,11 +16,8 @@ void merge_readings(const std::filesystem::path& folder, const Readings& reading
 // Empty if the folder holds none.
 Readings load_readings(const std::filesystem::path& folder);
 
-// What fields_of made of a reading, without its definition.
-Reading reading_of(const nlohmann::ordered_json& fields);
-
-// JSON has no NaN or infinity: they are written as null, and come back as NaN.
-double number_or_nan(const nlohmann::ordered_json& value);
+// What fields_of made of a reading, without its definition; `origin` stands before messages.
+Reading reading_of(const nlohmann::ordered_json& fields, const std::string& origin);
 
 // Short, and the same for equal definitions on every machine.
 std::string definition_id(const Definition& definition);

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
+#include <cmath>
 #include <sstream>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
+#include "kelvin/core/json_fields.h"
 #include "kelvin/core/text.h"
 #include "kelvin/runs/readings_file.h"
+#include "kelvin/runs/toml_text.h"
 
 namespace kelvin {
 namespace {
@@ -20,21 +24,106 @@ using Json = nlohmann::ordered_json;
 constexpr std::array kStatuses = {RunStatus::running, RunStatus::finished, RunStatus::stopped,
                                   RunStatus::failed};
 
-}  // namespace
+constexpr auto kConfig = "config";
+constexpr auto kResumed = "resumed";
+constexpr auto kChanged = "changed";
 
-std::vector<Json> load_lines(const fs::path& path) {
+// What JSON can hold of a setting: NaN and infinity as TOML writes them.
+Json json_of(const Value& value) {
+  if (value.is_array()) {
+    auto list = Json::array();
+    for (const auto& element : value) list.push_back(json_of(element));
+    return list;
+  }
+  const bool is_finite = !value.is_number_float() || std::isfinite(value.get<double>());
+  return is_finite ? Json(value) : Json(toml_text_of(value));
+}
+
+std::vector<Json> lines_of(const std::string& text, const fs::path& path) {
   std::vector<Json> lines;
-  if (!fs::exists(path)) return lines;
-  const auto text = read_file(path);
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
-    auto parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    // A crash can cut the last line short: that one line is lost, not the folder.
-    if (parsed.is_discarded() && stream.peek() == EOF) break;
-    check(parsed.is_object(), path.string(), ": line ", lines.size() + 1, ": not a JSON object");
-    lines.push_back(std::move(parsed));
+    lines.push_back(
+        parse_json_object(line, path.string() + ": line " + std::to_string(lines.size() + 1)));
   }
   return lines;
+}
+
+// Links to folders are found, and not followed further.
+void append_runs_below(const fs::path& folder, const std::function<void(const std::string&)>& warn,
+                       std::vector<fs::path>& runs) {
+  std::error_code failure;
+  fs::directory_iterator entry(folder, failure);
+  for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+    std::error_code unknown;
+    const bool is_folder = entry->is_directory(unknown);
+    if (unknown == std::errc::no_such_file_or_directory) continue;  // a link to nothing
+    if (unknown) {
+      warn(entry->path().string() + ": left out: " + unknown.message());
+      continue;
+    }
+    if (!is_folder) continue;
+    if (is_run(entry->path())) runs.push_back(entry->path());
+    if (!entry->is_symlink(unknown)) append_runs_below(entry->path(), warn, runs);
+  }
+  if (failure) warn(folder.string() + ": cannot be looked into: " + failure.message());
+}
+
+}  // namespace
+
+Json config_record(const Config& resolved) {
+  auto record = Json::object();
+  for (const auto& [key, value] : resolved.values()) record[key] = json_of(value);
+  return record;
+}
+
+std::vector<ChangedSetting> changed_settings(const Run& run, const Config& resolved) {
+  std::vector<ChangedSetting> changes;
+  if (!run.metadata.contains(kConfig)) return changes;  // of before it was written down
+  const JsonFields metadata(run.metadata, (run.path / "metadata.json").string());
+  const auto now = config_record(resolved);
+  for (const auto& [key, value] : metadata.object(kConfig).items()) {
+    const auto found = now.find(key);
+    // What this version does not know any more cannot be what somebody changed.
+    if (found == now.end() || *found == value) continue;
+    changes.push_back({.key = key, .from = value, .to = *found});
+  }
+  return changes;
+}
+
+std::vector<ChangedSetting> changes_of(const Run& run) {
+  std::vector<ChangedSetting> changes;
+  const auto resumed = run.metadata.find(kResumed);
+  if (resumed == run.metadata.end() || !resumed->is_array()) return changes;
+  for (const auto& entry : *resumed) {
+    if (!entry.is_object() || !entry.contains(kChanged) || !entry[kChanged].is_object()) continue;
+    for (const auto& [key, change] : entry[kChanged].items()) {
+      const bool is_change = change.is_object() && change.contains("from") && change.contains("to");
+      if (is_change) changes.push_back({.key = key, .from = change["from"], .to = change["to"]});
+    }
+  }
+  return changes;
+}
+
+std::vector<Json> load_lines(const fs::path& path) {
+  if (!fs::exists(path)) return {};
+  auto text = read_file(path);
+  // A crash can cut the last line short: that one line is lost, not the folder.
+  const auto end = text.find_last_not_of('\n');
+  const auto begin = end == std::string::npos ? end : text.rfind('\n', end);
+  const auto last = begin == std::string::npos ? 0 : begin + 1;
+  text.resize(Json::accept(text.substr(last)) ? end + 1 : last);
+  return lines_of(text, path);
+}
+
+std::vector<Json> load_lines(const fs::path& path, int64_t size) {
+  if (size == 0) return {};
+  const auto text = read_file(path);
+  const auto there = static_cast<int64_t>(text.size());
+  check(there >= size, path.string(), ": must have at least ", size, " bytes, has ", there);
+  check(text[static_cast<size_t>(size) - 1] == '\n', path.string(), ": was changed: its first ",
+        size, " bytes must be whole lines");
+  return lines_of(text.substr(0, static_cast<size_t>(size)), path);
 }
 
 std::string name_of(RunStatus status) {
@@ -56,6 +145,18 @@ void check_can_create_run(const fs::path& path) {
   check(!is_run(path), path.string(),
         ": already holds a run; go on with it by kelvin resume, choose another --output or "
         "remove it");
+  // What training would append to, or mistake for its own.
+  for (const char* name : {"config.toml", "metrics.jsonl", "trajectory.jsonl", "notes.jsonl",
+                           "readings.jsonl", "checkpoints"}) {
+    std::error_code ignored;
+    check(!fs::exists(fs::symlink_status(path / name, ignored)), path.string(),
+          ": holds parts of a run that lost its config.toml (", name,
+          "); choose another --output or remove it");
+  }
+  constexpr size_t kRoom = 300;  // for the longest path within a run
+  check(path.native().size() + kRoom < PATH_MAX, path.string().substr(0, 100),
+        "...: the path must have at most ", PATH_MAX - kRoom - 1, " bytes, has ",
+        path.native().size());
   check(!fs::exists(path) || fs::is_directory(path), path.string(),
         ": is a file, must be a folder");
   auto existing = fs::absolute(path).lexically_normal();
@@ -89,11 +190,17 @@ void RunFolder::append_metrics(const Json& line) const {
   append_line(path_ / "metrics.jsonl", line.dump());
 }
 
-void RunFolder::add_resumption(const Json& metadata, int64_t step) const {
+void RunFolder::add_resumption(const Resumption& resumption) const {
   auto whole = load_run(path_).metadata;
-  Json entry = {{"step", step}};
-  entry.update(metadata.is_null() ? Json::object() : metadata);
-  whole["resumed"].push_back(entry);
+  Json entry = {{"step", resumption.step}};
+  entry.update(resumption.metadata.is_null() ? Json::object() : resumption.metadata);
+  for (const auto& change : resumption.changes) {
+    entry[kChanged][change.key] = {{"from", change.from}, {"to", change.to}};
+    whole[kConfig][change.key] = change.to;
+  }
+  auto& resumed = whole[kResumed];
+  if (!resumed.is_array()) resumed = Json::array();
+  resumed.push_back(std::move(entry));
   write_file_atomically(path_ / "metadata.json", whole.dump(1) + "\n");
 }
 
@@ -115,7 +222,10 @@ void RunFolder::set_status(RunStatus status) const {
   write_file_atomically(path_ / "status", name_of(status) + "\n");
 }
 
-bool is_run(const fs::path& path) { return fs::is_regular_file(path / "config.toml"); }
+bool is_run(const fs::path& path) {
+  std::error_code ignored;  // what cannot be looked at is none
+  return fs::is_regular_file(path / "config.toml", ignored);
+}
 
 Run load_run(const fs::path& path) {
   check(fs::exists(path), path.string(), ": no such folder");
@@ -128,9 +238,7 @@ Run load_run(const fs::path& path) {
           .readings = load_readings(path),
           .scores = {}};
   if (fs::exists(path / "metadata.json")) {
-    run.metadata =
-        Json::parse(read_file(path / "metadata.json"), nullptr, /*allow_exceptions=*/false);
-    check(run.metadata.is_object(), (path / "metadata.json").string(), ": not a JSON object");
+    run.metadata = load_json_object(path / "metadata.json");
   }
   run.status = load_status(path);
   run.scores = load_scores(path / "scores");
@@ -149,13 +257,13 @@ RunStatus load_status(const fs::path& run) {
   return RunStatus::failed;
 }
 
-std::vector<fs::path> find_runs(const fs::path& root) {
-  check(fs::is_directory(root), root.string(), ": no such folder");
+std::vector<fs::path> find_runs(const fs::path& root,
+                                const std::function<void(const std::string&)>& warn) {
+  std::error_code failure;
+  check(fs::is_directory(root, failure), root.string(), ": no such folder");
   if (is_run(root)) return {root};
   std::vector<fs::path> runs;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.is_directory() && is_run(entry.path())) runs.push_back(entry.path());
-  }
+  append_runs_below(root, warn, runs);
   std::sort(runs.begin(), runs.end());
   return runs;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,20 @@ enum class RunStatus { running, finished, stopped, failed };
 
 std::string name_of(RunStatus status);
 
+// A setting of a run that went on with another value than it had before.
+struct ChangedSetting {
+  std::string key;
+  nlohmann::ordered_json from;
+  nlohmann::ordered_json to;
+};
+
+// Who goes on with a run, from which step, and with which other settings.
+struct Resumption {
+  nlohmann::ordered_json metadata = {};
+  int64_t step = 0;
+  std::vector<ChangedSetting> changes = {};
+};
+
 // Writes the folder of one run.  Whatever moment it is interrupted at, the folder stays readable.
 class RunFolder {
  public:
@@ -27,8 +42,8 @@ class RunFolder {
 
   // One flat object: what was observed at a step.
   void append_metrics(const nlohmann::ordered_json& line) const;
-  // Adds to the metadata's list "resumed" who goes on with the run, and from which step.
-  void add_resumption(const nlohmann::ordered_json& metadata, int64_t step) const;
+  // Adds it to the metadata's list "resumed"; what changed also to "config".
+  void add_resumption(const Resumption& resumption) const;
   void add_readings(const Readings& readings) const;
   // With their definitions and scores.
   void remove_readings() const;
@@ -60,6 +75,8 @@ struct Run {
 // The objects of a file of JSON lines; none if it is not there, and not the last line if a crash
 // cut it short.
 std::vector<nlohmann::ordered_json> load_lines(const std::filesystem::path& path);
+// The same of the file's first `size` bytes, all of which must be whole lines.
+std::vector<nlohmann::ordered_json> load_lines(const std::filesystem::path& path, int64_t size);
 
 bool is_run(const std::filesystem::path& path);
 
@@ -67,7 +84,21 @@ Run load_run(const std::filesystem::path& path);
 // The status alone; running if the run has not written it yet.
 RunStatus load_status(const std::filesystem::path& run);
 
-// `root` itself if it is a run, else every run below it, by name.
-std::vector<std::filesystem::path> find_runs(const std::filesystem::path& root);
+// The resolved config as metadata.json holds it under "config", so that a run that goes on can tell
+// whether somebody edited config.toml: values by full names.
+nlohmann::ordered_json config_record(const Config& resolved);
+
+// What config.toml, resolved, says differently than the metadata; nothing of a run that was made
+// before they held the config.
+std::vector<ChangedSetting> changed_settings(const Run& run, const Config& resolved);
+
+// Every setting that was changed when the run went on (kelvin resume --inexact), oldest first.
+std::vector<ChangedSetting> changes_of(const Run& run);
+
+// `root` itself if it is a run, else every run below it, by name.  Folders that cannot be looked
+// into, and links that lead to themselves, are left out and told to `warn`.
+std::vector<std::filesystem::path> find_runs(
+    const std::filesystem::path& root,
+    const std::function<void(const std::string&)>& warn = [](const std::string&) {});
 
 }  // namespace kelvin

@@ -1,6 +1,8 @@
 #include "kelvin/runs/trajectory_file.h"
 
-#include "kelvin/core/check.h"
+#include <string>
+
+#include "kelvin/core/json_fields.h"
 #include "kelvin/runs/readings_file.h"
 #include "kelvin/runs/run_folder.h"
 
@@ -10,31 +12,41 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-TrajectoryLine trajectory_line_of(const Json& fields) {
-  TrajectoryLine line{.step = fields.at("step").get<int64_t>(),
-                      .epoch = fields.at("epoch").get<double>()};
-  // get_ref, because a loop over anything but an array would take it for one.
-  for (const auto& value : fields.at("logits_singular_values").get_ref<const Json::array_t&>()) {
-    line.logits_singular_values.push_back(number_or_nan(value));
+constexpr auto kSpectrum = "logits_singular_values";
+constexpr auto kReadings = "readings";
+
+TrajectoryLine trajectory_line_of(const Json& json, const std::string& origin) {
+  const JsonFields fields(json, origin);
+  TrajectoryLine line{.step = fields.whole("step"), .epoch = fields.number("epoch")};
+  for (const auto& value : fields.list(kSpectrum)) {
+    line.logits_singular_values.push_back(number_or_nan(value, fields.place_of(kSpectrum)));
   }
-  for (const auto& reading : fields.at("readings").get_ref<const Json::array_t&>()) {
-    line.readings.push_back(reading_of(reading));
+  for (const auto& reading : fields.list(kReadings)) {
+    line.readings.push_back(reading_of(reading, fields.place_of(kReadings)));
   }
   return line;
+}
+
+fs::path file_in(const fs::path& folder) { return folder / "trajectory.jsonl"; }
+
+std::vector<TrajectoryLine> trajectory_of(const std::vector<Json>& lines, const fs::path& path) {
+  std::vector<TrajectoryLine> trajectory;
+  trajectory.reserve(lines.size());
+  for (const auto& json : lines) {
+    trajectory.push_back(trajectory_line_of(
+        json, path.string() + ": line " + std::to_string(trajectory.size() + 1)));
+  }
+  return trajectory;
 }
 
 }  // namespace
 
 std::vector<TrajectoryLine> load_trajectory(const fs::path& folder) {
-  const auto path = folder / "trajectory.jsonl";
-  std::vector<TrajectoryLine> trajectory;
-  try {
-    for (const auto& fields : load_lines(path)) trajectory.push_back(trajectory_line_of(fields));
-  } catch (const nlohmann::json::exception& error) {
-    check(false, path.string(), ": line ", trajectory.size() + 1,
-          ": not a line of a trajectory: ", error.what());
-  }
-  return trajectory;
+  return trajectory_of(load_lines(file_in(folder)), file_in(folder));
+}
+
+std::vector<TrajectoryLine> load_trajectory(const fs::path& folder, int64_t size) {
+  return trajectory_of(load_lines(file_in(folder), size), file_in(folder));
 }
 
 }  // namespace kelvin

@@ -19,5 +19,7 @@ struct TrajectoryLine {
 // In the order of the file; none if the folder has no such file, and not the last line if a crash
 // cut it short.
 std::vector<TrajectoryLine> load_trajectory(const std::filesystem::path& folder);
+// The same of the file's first `size` bytes, all of which must be whole lines.
+std::vector<TrajectoryLine> load_trajectory(const std::filesystem::path& folder, int64_t size);
 
 }  // namespace kelvin

@@ -303,7 +303,10 @@ void Optimizer::restore(const NamedTensors& state) {
       auto own = std::make_unique<AdamParamState>();
       own->exp_avg(like(required(state, part.name + kMean), part.parameter));
       own->exp_avg_sq(like(required(state, part.name + kMeanSquare), part.parameter));
-      own->step(required(state, part.name + kSteps).item<int64_t>());
+      const auto& steps = required(state, part.name + kSteps);
+      check(steps.numel() == 1 && steps.scalar_type() == torch::kInt64, "optimizer: '", part.name,
+            kSteps, "' must be one whole number");
+      own->step(steps.item<int64_t>());
       states[part.key] = std::move(own);
     }
   }

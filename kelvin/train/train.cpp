@@ -85,6 +85,34 @@ const torch::Tensor& required(const NamedTensors& state, const std::string& name
   return found->second;
 }
 
+int64_t required_count(const NamedTensors& state, const std::string& name) {
+  const auto& tensor = required(state, name);
+  check(tensor.numel() == 1 && tensor.scalar_type() == torch::kInt64,
+        "train: the state to go on from: '", name, "' must be one whole number");
+  return tensor.item<int64_t>();
+}
+
+// A checkpoint is written of finite numbers alone.
+void check_finite(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    check(!tensor.is_floating_point() || torch::isfinite(tensor).all().item<bool>(),
+          "train: the state to go on from: '", name, "' must be finite, holds NaN or infinity");
+  }
+}
+
+void set_generator(const torch::Tensor& state) {
+  auto generator = at::detail::getDefaultCPUGenerator();
+  const auto now = generator.get_state();
+  check(state.sizes() == now.sizes() && state.scalar_type() == now.scalar_type(),
+        "train: the state to go on from: '", kGenerator, "' must be ", now.scalar_type(), " of ",
+        now.sizes(), ", is ", state.scalar_type(), " of ", state.sizes());
+  try {
+    generator.set_state(state);
+  } catch (const c10::Error&) {
+    check(false, "train: the state to go on from: '", kGenerator, "' is not one of random numbers");
+  }
+}
+
 Loss default_loss() {
   Settings settings("train", {});
   return losses().find("cross_entropy").make(settings);
@@ -123,9 +151,13 @@ class Training {
   }
 
   void restore(const TrainSnapshot& start) {
+    check(start.epoch <= options_.epochs, "train.epochs: must be at least ", start.epoch,
+          ", the epochs that are done, got ", options_.epochs);
+    check_finite(start.weights);
+    check_finite(without_prefix(kWeights, start.state));
     auto own = weights_of(model_);
     if (average_) {
-      average_->restore(start.weights, required(start.state, kAverageSteps).item<int64_t>());
+      average_->restore(start.weights, required_count(start.state, kAverageSteps));
       copy_weights(without_prefix(kWeights, start.state), own, "train: the weights to go on from");
     } else {
       copy_weights(start.weights, own, "train: the weights to go on from");
@@ -133,10 +165,12 @@ class Training {
     optimizer_->restore(without_prefix(kOptimizer, start.state));
     if (log_temperature_.defined()) {
       torch::NoGradGuard no_grad;
-      log_temperature_.copy_(required(start.state, kLogTemperature));
+      const auto& learned = required(start.state, kLogTemperature);
+      check(learned.dim() == 0 && learned.is_floating_point(), "train: the state to go on from: '",
+            kLogTemperature, "' must be one number");
+      log_temperature_.copy_(learned);
     }
-    auto generator = at::detail::getDefaultCPUGenerator();
-    generator.set_state(required(start.state, kGenerator));
+    set_generator(required(start.state, kGenerator));
     state_.epoch = start.epoch;
     state_.step = start.step;
     state_.images = start.images;
@@ -221,6 +255,9 @@ class Training {
     const auto labels = batch.labels.to(device_);
     const auto values = loss_(logits_of(batch), labels, temperature_tensor());
     const auto loss = values.loss.item<double>();
+    check(std::isfinite(loss) || state_.step > 0, "train: the loss is ", loss,
+          " before the first step: the initial logits over T = ", state_.temperature,
+          " are beyond float32; see init.scale, init.last_scale and train.temperature");
     check(std::isfinite(loss), "train: the loss became ", loss, " at step ", state_.step,
           " (T = ", state_.temperature, ", lr = ", state_.rate,
           "); try a smaller lr or a longer warm-up");
@@ -328,6 +365,13 @@ TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& opt
   Training training(model, dataset, options, observers);
   if (start != nullptr) training.restore(*start);
   return training.run(should_stop);
+}
+
+void check_start(Model& model, const Dataset& dataset, const TrainOptions& options,
+                 const TrainSnapshot& start) {
+  check_options(options);
+  const std::vector<TrainObserver*> nobody;
+  Training(model, dataset, options, nobody).restore(start);
 }
 
 }  // namespace kelvin

@@ -134,4 +134,8 @@ TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& opt
                    const std::vector<TrainObserver*>& observers,
                    const std::function<bool()>& should_stop, const TrainSnapshot* start = nullptr);
 
+// An Error if train() could not go on from `start`.  The model gets its weights.
+void check_start(Model& model, const Dataset& dataset, const TrainOptions& options,
+                 const TrainSnapshot& start);
+
 }  // namespace kelvin

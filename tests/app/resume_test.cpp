@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "kelvin/core/files.h"
+#include "tests/support/damaged_runs.h"
 #include "tests/support/fake_run.h"
 #include "tests/support/same_run.h"
 
@@ -284,6 +285,40 @@ TEST_F(ResumeVerb, GoesOnAfterTheFolderWasReadOnly) {
   const auto result = StartedCommand(without_privileges({"resume", run, "--quiet"})).wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
   expect_same_run(run, undisturbed());
+}
+
+TEST_F(ResumeVerb, RefusesAnEditedConfigUnlessInexact) {
+  const TemporaryFolder folder;
+  stopped_run(folder / "run", SIGTERM, 4);
+  const auto path = folder / "run/config.toml";
+  auto config = Config::load(path);
+  config.apply_override("train.temperature=9");
+  write_file_atomically(path, config.to_toml());
+  const auto before = contents_of(folder / "run");
+  const auto refused = run_tool({"resume", folder / "run", "-q"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, "kelvin resume: " + path +
+                             ": was changed since the run started: train.temperature 9.0 instead "
+                             "of 1.0; change it back, or go on with --inexact, which writes the "
+                             "change down\n");
+  EXPECT_TRUE(contents_of(folder / "run") == before);
+  const auto inexact = run_tool({"resume", folder / "run", "-q", "--inexact"});
+  EXPECT_EQ(inexact.exit_code, 0) << inexact.err;
+  EXPECT_EQ(inexact.err,
+            "warning: goes on with other settings: train.temperature 9.0 instead of 1.0\n");
+  ASSERT_EQ(changes_of(load_run(folder / "run")).size(), 1U);
+  EXPECT_EQ(changes_of(load_run(folder / "run"))[0].key, "train.temperature");
+}
+
+// As cp -rL copies it.
+TEST_F(ResumeVerb, GoesOnWithACopyWhoseLinksBecameFolders) {
+  const TemporaryFolder folder;
+  stopped_run(folder / "run", SIGTERM, 4);
+  fs::copy(folder / "run", folder / "copy", fs::copy_options::recursive);
+  ASSERT_FALSE(fs::is_symlink(folder / "copy/checkpoints/last"));
+  const auto result = run_tool({"resume", folder / "copy", "-q"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  expect_same_run(folder / "copy", undisturbed());
 }
 
 }  // namespace

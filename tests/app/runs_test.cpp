@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "kelvin/core/files.h"
@@ -98,6 +100,65 @@ TEST(RunsVerb, ShowsNamesOfFoldersWithoutControlCharacters) {
   }
   const auto text = run_tool({"runs", folder.path().string()}).out;
   EXPECT_NE(text.find("\na?[31m b?  "), std::string::npos) << text;
+}
+
+TEST(RunsVerb, WarnsOfALinkToItselfAndGoesOn) {
+  const TemporaryFolder folder;
+  write_fake_run(folder.path() / "a", 1, 0, 90);
+  std::filesystem::create_symlink("loop", folder / "loop");
+  const auto result = run_tool({"runs", folder.path().string(), "-o", "csv"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.out.find("\na,finished"), std::string::npos) << result.out;
+  EXPECT_EQ(result.err,
+            "warning: " + (folder / "loop") + ": left out: Too many levels of symbolic links\n");
+  const auto pruned = run_tool({"prune", folder.path().string(), "-o", "csv"});
+  EXPECT_EQ(pruned.exit_code, 0) << pruned.err;
+  const auto report = run_tool({"report", folder.path().string(), "--output", folder / "r.html"});
+  EXPECT_EQ(report.exit_code, 0) << report.err;
+}
+
+// Root may look into every folder, so that another user looks.
+TEST(RunsVerb, WarnsOfAFolderThatItMayNotLookIntoAndGoesOn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  const TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  fs::permissions(folder.path(), fs::perms::others_all, fs::perm_options::add);
+  write_fake_run(folder.path() / "a", 1, 0, 90);
+  fs::create_directories(folder / "closed/inside");
+  fs::permissions(folder / "closed", fs::perms::owner_all);
+  for (const std::string verb : {"runs", "prune", "report"}) {
+    std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups"};
+    for (const auto& word : tool_words({verb, folder.path().string()})) words.push_back(word);
+    if (verb == "prune") words.emplace_back("--dry-run");
+    if (verb == "report") {
+      words.emplace_back("--output");
+      words.push_back(folder / "page.html");
+    }
+    const auto result = StartedCommand(words).wait();
+    EXPECT_EQ(result.exit_code, 0) << verb << ": " << result.err;
+    EXPECT_EQ(result.err,
+              "warning: " + (folder / "closed") + ": cannot be looked into: Permission denied\n")
+        << verb;
+  }
+}
+
+TEST(RunsVerb, ShowsWhichSettingsWereChangedOnTheWay) {
+  const TemporaryFolder folder;
+  write_fake_run(folder.path() / "a", 1, 0, 90);
+  write_fake_run(folder.path() / "b", 1, 0, 90);
+  auto result = run_tool({"runs", folder.path().string(), "-o", "csv"});
+  EXPECT_EQ(result.out.find("changed on resume"), std::string::npos) << result.out;
+  RunFolder::open(folder / "b")
+      .add_resumption({.step = 7, .changes = {{.key = "train.epochs", .from = 2, .to = 4}}});
+  result = run_tool({"runs", folder.path().string(), "-o", "json"});
+  const auto rows = nlohmann::json::parse(result.out);
+  EXPECT_TRUE(rows.at(0).at("changed on resume").is_null()) << result.out;
+  EXPECT_EQ(rows.at(1).at("changed on resume"), "train.epochs");
+  result = run_tool({"compare", folder / "a", folder / "b"});
+  EXPECT_NE(result.out.find("train.epochs from 2 to 4"), std::string::npos) << result.out;
+  run_tool({"report", folder.path().string(), "--output", folder / "page.html"});
+  EXPECT_NE(read_file(folder / "page.html").find("train.epochs was changed from 2 to 4"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -140,15 +140,59 @@ TEST_F(CheckpointTest, ThatCannotBeWrittenIsAnError) {
   EXPECT_NE(message.find("step-1.part: cannot be made"), std::string::npos) << message;
 }
 
-// As some tools copy folders: nothing may be thrown away for it.
-TEST_F(CheckpointTest, WhoseLinkBecameAFolderIsAnError) {
+// As some tools copy folders: cp -rL makes folders of links.
+TEST_F(CheckpointTest, WhoseLinksBecameFoldersIsReadAndLinkedAgain) {
   write(40, 1);
-  fs::remove(link("last"));
-  fs::copy(link("step-40"), link("last"));
-  const auto message = error_of([&] { last_checkpoint(run()); });
-  EXPECT_NE(message.find("last: must be a link to a checkpoint beside it, is not"),
-            std::string::npos)
-      << message;
+  link_checkpoint(run(), CheckpointLink::best, 40);
+  write(80, 2);
+  for (const auto& [name, step] : {std::pair("last", "step-80"), std::pair("best", "step-40")}) {
+    fs::remove(link(name));
+    fs::copy(link(step), link(name));
+  }
+  fs::remove_all(link("step-40"));  // of one of the two nothing but the copy is there
+  EXPECT_EQ(last_value(), 2);
+  EXPECT_EQ(last_weights(run()), link("last") / "model.safetensors");
+  restore_links(run(), last_checkpoint(run()).value());
+  EXPECT_EQ(fs::read_symlink(link("last")), "step-80");
+  EXPECT_EQ(fs::read_symlink(link("best")), "step-40");
+  EXPECT_TRUE(fs::exists(link("best") / "model.safetensors"));
+  EXPECT_EQ(last_value(), 2);
+  remove_unlinked_checkpoints(run());
+  EXPECT_TRUE(fs::exists(link("step-40")));
+}
+
+// As rsync -r copies folders: links are left out.
+TEST_F(CheckpointTest, WhoseLinksWereLostIsTheNewest) {
+  auto first = at_step(9, 1);
+  auto second = at_step(40, 2);
+  auto third = at_step(100, 3);
+  first.best_accuracy = 0.25;
+  second.best_accuracy = third.best_accuracy = 0.5;
+  for (const auto& each : {first, second, third}) write_checkpoint(run(), each);
+  fs::create_directories(link("step-2000.part"));
+  fs::create_directories(link("step-x"));
+  EXPECT_EQ(last_value(), 3);
+  EXPECT_EQ(saved_temperature(run()), third.training.temperature);
+  restore_links(run(), last_checkpoint(run()).value());
+  EXPECT_EQ(fs::read_symlink(link("last")), "step-100");
+  EXPECT_EQ(fs::read_symlink(link("best")), "step-40") << "the first of accuracy 0.5";
+}
+
+TEST_F(CheckpointTest, WithNumbersThatNoTrainingHasIsAnError) {
+  write(40, 1);
+  const auto path = link("step-40") / "training.json";
+  const auto facts = nlohmann::json::parse(read_file(path));
+  const std::vector<std::pair<std::string, nlohmann::json>> damages = {
+      {"epoch", -1},        {"step", int64_t{1} << 60}, {"images", 0.5},
+      {"temperature", 0},   {"temperature", nullptr},   {"sizes", {{"metrics.jsonl", -4}}},
+      {"sizes", "nothing"}, {"is_stalled", 1},          {"best_accuracy", "good"}};
+  for (const auto& [key, value] : damages) {
+    auto damaged = facts;
+    damaged[key] = value;
+    write_file_atomically(path, damaged.dump());
+    const auto message = error_of([&] { last_checkpoint(run()); });
+    EXPECT_TRUE(message.starts_with(path.string() + ": " + key + ": ")) << message;
+  }
 }
 
 TEST_F(CheckpointTest, WithoutItsTrainingStateIsAnError) {

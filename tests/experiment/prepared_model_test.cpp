@@ -84,5 +84,24 @@ TEST_F(PreparedModel, RejectsAFileThatIsNotThere) {
   EXPECT_TRUE(message.starts_with(folder_ / "none")) << message;
 }
 
+// Before any training, and not blamed on the rate.
+TEST_F(PreparedModel, MustHaveFiniteLogits) {
+  const auto refusal = [](const std::vector<std::string>& overrides) {
+    const auto run = settings(overrides);
+    const auto dataset = load_dataset(run.dataset, run.request);
+    const auto model = prepared_model(run, dataset);
+    return error_of([&] { check_initial_logits(run, *model, dataset); });
+  };
+  const auto scaled = refusal({"init.scale=1e30"});
+  EXPECT_TRUE(scaled.starts_with("init.scale = 1e+30: the logits before training must be finite, "))
+      << scaled;
+  const auto last = refusal({"init.last_scale=1e28", "train.temperature=1e-12"});
+  EXPECT_TRUE(last.starts_with("train.temperature: the logits before training, up to ")) << last;
+  EXPECT_TRUE(last.ends_with(", got T = 1e-12")) << last;
+  const auto run = settings({"init.scale=100"});
+  const auto dataset = load_dataset(run.dataset, run.request);
+  EXPECT_NO_THROW(check_initial_logits(run, *prepared_model(run, dataset), dataset));
+}
+
 }  // namespace
 }  // namespace kelvin

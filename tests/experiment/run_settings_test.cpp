@@ -251,6 +251,36 @@ TEST(RunSettings, RejectsValuesOutOfRange) {
   EXPECT_EQ(rejected("model.width=0"), "model.width: must be from 1 to 65536, got 0");
 }
 
+// Numbers that float32 cannot hold would end as an internal error, or as NaN.
+TEST(RunSettings, RejectsWhatFloat32CannotHold) {
+  EXPECT_EQ(rejected("train.temperature=1e-46"),
+            "train.temperature: must be from 1e-12 to 1e+12, got 1e-46");
+  EXPECT_EQ(rejected("train.temperature=1e-30"),
+            "train.temperature: must be from 1e-12 to 1e+12, got 1e-30");
+  EXPECT_EQ(rejected("train.temperature=1e300"),
+            "train.temperature: must be from 1e-12 to 1e+12, got 1e+300");
+  EXPECT_EQ(rejected("measure.temperature=1e-46"),
+            "measure.temperature: must be from 1e-30 to 1e+30, which float32 can hold, got 1e-46");
+  for (const std::string key :
+       {"train.lr", "train.weight_decay", "train.epsilon", "train.clip_norm", "train.head_lr_scale",
+        "init.scale", "init.last_scale", "init.last_uniform", "train.decay_rate"}) {
+    for (const std::string value : {"1e-46", "1e300"}) {
+      const auto message = rejected((key + "=" + value).c_str());
+      EXPECT_TRUE(message.starts_with(key + ": must be from 1e-30 to 1e+30, ")) << message;
+    }
+  }
+  EXPECT_NO_THROW(settings_of({"train.temperature=1e-12"}));
+  EXPECT_NO_THROW(settings_of({"train.temperature=1e12"}));
+}
+
+TEST(RunSettings, RejectsCountsThatWouldOverflow) {
+  for (const std::string key : {"train.batch_size", "measure.train_samples",
+                                "measure.epoch_samples", "measure.gradient_samples"}) {
+    const auto message = rejected((key + "=9223372036854775807").c_str());
+    EXPECT_EQ(message, key + ": must be at most 100000000, got 9223372036854775807");
+  }
+}
+
 TEST(RunSettings, RejectsNesterovWithoutMomentum) {
   EXPECT_EQ(error_of([] {
               settings_of({"train.nesterov=true", "train.momentum=0"});

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "kelvin/core/npz_file.h"
+#include "kelvin/experiment/calibrate.h"
 #include "kelvin/experiment/run_settings.h"
 #include "kelvin/formats/png_file.h"
 #include "kelvin/model/tensors_file.h"
 #include "kelvin/runs/run_folder.h"
+#include "kelvin/runs/run_lock.h"
 #include "tests/support/command.h"
+#include "tests/support/damaged_runs.h"
 #include "tests/support/errors.h"
 #include "tests/support/events.h"
 #include "tests/support/requests.h"
@@ -433,6 +436,58 @@ TEST(Run, ThatIsNoneCannotBeMeasured) {
   TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { measure_run(folder.path(), {}, {}); }),
             folder.path().string() + ": is not a run folder (no config.toml)");
+}
+
+// Its name would make names of files that no file system takes.
+TEST(Run, MayHaveForeignDataOfAVeryLongName) {
+  TemporaryFolder folder;
+  const auto photos = folder.path() / std::string(150, 'x') / std::string(150, 'y');
+  fs::create_directories(photos / "cat");
+  for (const char* name : {"1.png", "2.png"}) {
+    write_png(photos / "cat" / name,
+              {.width = 1, .height = 1, .rgb = std::vector<uint8_t>{1, 2, 3}});
+  }
+  const auto name = "imagefolder:" + photos.string();
+  run(tiny_config({"data.ood=[\"" + name + "\"]", "measure.names=[\"accuracy\"]"}), folder / "run",
+      kNoMetadata, {});
+  const auto loaded = load_run(folder / "run");
+  EXPECT_EQ(loaded.status, RunStatus::finished);
+  ASSERT_FALSE(loaded.scores.empty());
+  for (const auto& scores : loaded.scores) EXPECT_EQ(scores.ood, name);
+}
+
+TEST(Run, IsMeasuredWithoutAChangeIfNothingIsToBeStored) {
+  TemporaryFolder folder;
+  run(tiny_config({"data.ood=[]"}), folder / "run", kNoMetadata, {});
+  const auto lock = RunLock::take(folder / "run");  // somebody else is at work in it
+  const auto before = contents_of(folder / "run");
+  auto request = request_for({"calibration"});
+  request.stores = false;
+  EXPECT_FALSE(measure_run(folder / "run", request, {}).empty());
+  EXPECT_FALSE(calibrate({.run = folder / "run", .stores = false}, {}).empty());
+  EXPECT_TRUE(contents_of(folder / "run") == before);
+}
+
+TEST(Run, TellsItsReadingsBeforeItStoresThem) {
+  TemporaryFolder folder;
+  run(tiny_config({"data.ood=[]"}), folder / "run", kNoMetadata, {});
+  auto request = request_for({"accuracy"});
+  Readings told;
+  request.on_readings = [&](const Readings& readings) {
+    told = readings;
+    fs::create_directories(folder / "run/readings.jsonl.part/x");  // storing will fail
+  };
+  const auto message = error_of([&] { measure_run(folder / "run", request, {}); });
+  EXPECT_NE(message.find("readings.jsonl: cannot write"), std::string::npos) << message;
+  EXPECT_FALSE(told.empty());
+}
+
+TEST(Run, WhoseLogitsAreNotFiniteLeavesNoFolder) {
+  TemporaryFolder folder;
+  const auto message =
+      error_of([&] { run(tiny_config({"init.scale=1e30"}), folder / "run", kNoMetadata, {}); });
+  EXPECT_TRUE(message.starts_with("init.scale = 1e+30: the logits before training")) << message;
+  EXPECT_FALSE(fs::exists(folder / "run"));
 }
 
 }  // namespace

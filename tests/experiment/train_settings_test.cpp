@@ -94,7 +94,17 @@ TEST(TrainSettings, HaveBounds) {
   EXPECT_EQ(refused({{"milestones", {3}}}),
             "train.milestones: is for the schedule step, not for cosine");
   EXPECT_EQ(refused({{"temperature_schedule", "step"}, {"temperature_factor", 1e-100}}),
+            "train.temperature_factor: must be from 1e-30 to 1e+30, which float32 can hold, got "
+            "1e-100");
+  EXPECT_EQ(refused({{"temperature_schedule", "step"},
+                     {"temperature_factor", 1e-9},
+                     {"temperature_period", 0.01}}),
             "train: at the last step: temperature must be a finite number above 0, got 0");
+  EXPECT_EQ(refused({{"temperature_schedule", "step"},
+                     {"temperature_factor", 1e-9},
+                     {"temperature_period", 1},
+                     {"epochs", 3}}),
+            "train.temperature at the last step: must be from 1e-12 to 1e+12, got 1e-18");
 }
 
 TEST(TrainSettings, SayWhenCheckpointsAreWritten) {

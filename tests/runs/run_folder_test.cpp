@@ -262,5 +262,109 @@ TEST(LoadStatus, IsWhatTheRunSaidLast) {
   EXPECT_EQ(load_status(folder / "run"), RunStatus::running);
 }
 
+TEST(FindRuns, GoesOnBesideALinkToItself) {
+  const TemporaryFolder folder;
+  new_run(folder.path() / "run");
+  fs::create_symlink("loop", folder / "loop");
+  fs::create_directories(folder / "deep");
+  fs::create_symlink("../deep", folder / "deep/up");
+  fs::create_symlink("nowhere", folder / "dangling");
+  std::vector<std::string> warnings;
+  const auto runs =
+      find_runs(folder.path(), [&](const std::string& text) { warnings.push_back(text); });
+  EXPECT_EQ(runs, (std::vector<fs::path>{folder.path() / "run"}));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0], (folder / "loop") + ": left out: Too many levels of symbolic links");
+}
+
+TEST(CheckCanCreateRun, RefusesWhatIsLeftOfARun) {
+  const TemporaryFolder folder;
+  for (const char* name : {"metrics.jsonl", "readings.jsonl", "notes.jsonl"}) {
+    const auto run = folder.path() / name;
+    fs::create_directories(run);
+    write_file_atomically(run / name, "{}\n");
+    EXPECT_EQ(error_of([&] { check_can_create_run(run); }),
+              run.string() + ": holds parts of a run that lost its config.toml (" + name +
+                  "); choose another --output or remove it");
+  }
+  fs::create_directories(folder / "run/config.toml");
+  EXPECT_NE(error_of([&] { check_can_create_run(folder / "run"); }).find("(config.toml)"),
+            std::string::npos);
+}
+
+TEST(CheckCanCreateRun, RefusesAPathWithoutRoomForWhatARunHolds) {
+  std::string path = "/tmp";
+  while (path.size() < 3900) path += "/" + std::string(99, 'x');
+  const auto message = error_of([&] { check_can_create_run(path); });
+  EXPECT_TRUE(message.ends_with("the path must have at most 3795 bytes, has " +
+                                std::to_string(path.size())))
+      << message;
+}
+
+TEST(ChangedSettings, AreWhatTheConfigSaysDifferently) {
+  const TemporaryFolder folder;
+  Config config;
+  config.set("seed", 3);
+  config.set("train.lr", 0.1);
+  config.set("measure.bound", std::numeric_limits<double>::infinity());
+  config.set("measure.gammas", std::vector<double>{0.5, std::numeric_limits<double>::infinity()});
+  RunFolder::create(folder / "run", config, {{"config", config_record(config)}});
+  const auto run = load_run(folder / "run");
+  EXPECT_TRUE(changed_settings(run, config).empty());
+  auto other = run.config;  // as it comes from its file
+  EXPECT_TRUE(changed_settings(run, other).empty());
+  other.set("train.lr", 0.25);
+  other.set("new", 1);  // which an older version did not know
+  const auto changes = changed_settings(run, other);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].key, "train.lr");
+  EXPECT_EQ(changes[0].from, 0.1);
+  EXPECT_EQ(changes[0].to, 0.25);
+}
+
+TEST(ChangedSettings, OfARunThatDoesNotKnowItsConfigAreNone) {
+  const TemporaryFolder folder;
+  new_run(folder.path() / "run");
+  EXPECT_TRUE(changed_settings(load_run(folder.path() / "run"), Config()).empty());
+  EXPECT_TRUE(changes_of(load_run(folder.path() / "run")).empty());
+}
+
+TEST(ChangedSettings, MustBeAnObject) {
+  const TemporaryFolder folder;
+  RunFolder::create(folder / "run", Config(), {{"config", 5}});
+  const auto run = load_run(folder / "run");
+  EXPECT_EQ(error_of([&] { changed_settings(run, Config()); }),
+            (folder / "run/metadata.json") + ": config: must be an object, is 5");
+}
+
+TEST(RunFolder, WritesDownWhoWentOnWithWhichSettings) {
+  const TemporaryFolder folder;
+  const auto run = RunFolder::create(folder / "run", Config(), {{"config", {{"seed", 3}}}});
+  run.add_resumption({.metadata = {{"command", "a"}}, .step = 5});
+  run.add_resumption({.step = 7, .changes = {{.key = "seed", .from = 3, .to = 4}}});
+  const auto loaded = load_run(folder / "run");
+  ASSERT_EQ(loaded.metadata.at("resumed").size(), 2U);
+  EXPECT_EQ(loaded.metadata["resumed"][0], (Json{{"step", 5}, {"command", "a"}}));
+  EXPECT_EQ(loaded.metadata["config"]["seed"], 4);
+  const auto changes = changes_of(loaded);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].key, "seed");
+  EXPECT_EQ(changes[0].from, 3);
+  EXPECT_EQ(changes[0].to, 4);
+}
+
+TEST(LoadLines, OfTheFirstBytesMustBeWhole) {
+  const TemporaryFolder folder;
+  const auto path = folder / "lines.jsonl";
+  write_file_atomically(path, "{\"a\":1}\n{\"a\":2}\n{\"a");
+  EXPECT_TRUE(load_lines(path, 0).empty());
+  EXPECT_EQ(load_lines(path, 8).size(), 1U);
+  EXPECT_EQ(load_lines(path, 16).size(), 2U);
+  EXPECT_EQ(error_of([&] { load_lines(path, 9); }),
+            path + ": was changed: its first 9 bytes must be whole lines");
+  EXPECT_EQ(error_of([&] { load_lines(path, 99); }),
+            path + ": must have at least 99 bytes, has 19");
+}
+
 }  // namespace
 }  // namespace kelvin
