@@ -62,10 +62,7 @@ TEST(ParallelLinear, ComputesOnlyTheGradientsThatAreWanted) {
 TEST(ParallelLinear, RefusesDerivativesOfHigherOrder) {
   const auto weight = torch::randn({3, 8}).set_requires_grad(true);
   const auto result = parallel_linear(torch::randn({4, 8}), weight).square().sum();
-  EXPECT_EQ(error_of([&] {
-              torch::autograd::grad({result}, {weight}, {}, /*retain_graph=*/true,
-                                    /*create_graph=*/true);
-            }),
+  EXPECT_EQ(error_of([&] { result.backward({}, /*retain_graph=*/true, /*create_graph=*/true); }),
             "parallel_linear: has first derivatives only; those of higher order need a PlainScope");
 }
 
