@@ -141,7 +141,8 @@ int run_tool(int argc, char** argv) {
                                  error.code().message()));
     return kUserError;
   } catch (const std::system_error& error) {  // what fmt throws when stdout takes no more
-    print_for_people(fmt::format("{}: {}\n", speaker, one_line(error.what())));
+    print_for_people(
+        fmt::format("{}: stdout: cannot write: {}\n", speaker, error.code().message()));
     return kUserError;
   } catch (const std::bad_alloc&) {
     print_for_people(fmt::format("{}: not enough memory for this request\n", speaker));

@@ -108,7 +108,7 @@ std::set<std::string> verbs() {
   return found_in(help.substr(start, end - start), std::regex("\n  ([a-z]+) "));
 }
 
-// Every flag of a verb, or of a job of it, from the lines "  -T,--temperature X   what it does" of
+// Every flag of a verb, or of a job of it, from the lines "  -T, --temperature X  what it does" of
 // its help.
 std::set<std::string> flags_of(const std::vector<std::string>& verb) {
   static std::map<std::vector<std::string>, std::set<std::string>> known;
@@ -118,8 +118,11 @@ std::set<std::string> flags_of(const std::vector<std::string>& verb) {
   words.push_back("--help");
   for (const auto& line : lines_of(run_tool(words).out)) {
     if (!line.starts_with("  -")) continue;
-    std::istringstream names(line.substr(2, line.find(' ', 2) - 2));
-    for (std::string name; std::getline(names, name, ',');) flags.insert(name);
+    std::istringstream names(line.substr(2));
+    for (std::string name; names >> name && name.starts_with('-');) {
+      if (name.ends_with(',')) name.pop_back();
+      flags.insert(name);
+    }
   }
   return known[verb] = flags;
 }

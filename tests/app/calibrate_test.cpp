@@ -80,7 +80,7 @@ TEST(CalibrateVerb, FitsOnOneDumpAndTestsOnAnother) {
   EXPECT_TRUE(std::filesystem::exists(folder / "curves.npz"));
   EXPECT_NE(result.out.find("\"bins\": 10"), std::string::npos);
 
-  const auto text = run_tool(command);
+  const auto text = run_tool(command, {"COLUMNS=120"});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_TRUE(text.out.starts_with("scaling ")) << text.out;
   for (const char* column :

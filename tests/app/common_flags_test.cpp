@@ -117,7 +117,7 @@ TEST(CommonFlags, GiveEveryResultInEveryFormat) {
                                        {"data", "list"},
                                        {"runs", folder.path()},
                                        {"report", folder.path()},
-                                       {"compare", folder / "a", folder / "a"}};
+                                       {"compare", folder / "a", folder / "a", "--all"}};
   for (const auto& command : commands) {
     const auto json = run_tool(joined(command, {"-o", "json"}));
     EXPECT_EQ(json.exit_code, 0) << json.err;

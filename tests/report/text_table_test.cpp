@@ -42,10 +42,10 @@ TEST(TextTable, WrapsHeadersAndKeepsThemAtTheRule) {
   const Table table{.columns = {{"layer"}, {"participation_ratio", Alignment::right}},
                     .rows = {{"conv1", "12.5"}}};
   EXPECT_EQ(fitted_text(table, 22),
-            "       participation_\n"
-            "layer           ratio\n"
-            "-----  --------------\n"
-            "conv1            12.5\n");
+            "        participation_\n"
+            "layer            ratio\n"
+            "-----  ---------------\n"
+            "conv1             12.5\n");
 }
 
 TEST(TextTable, PutsColumnsThatDoNotFitBelowAndBreaksNoNumber) {
