@@ -58,7 +58,7 @@ void check_initial_logits(const RunSettings& settings, Model& model, const Datas
           });
   const auto unusual = unusual_settings(settings.init);
   check(std::isfinite(largest), unusual.empty() ? "model.name = " + settings.model : unusual,
-        ": the logits before training must be finite, are ", largest);
+        ": the logits before training must be finite, hold NaN or infinity");
   const double temperature = settings.train.temperature.first;
   check(largest / temperature <= std::numeric_limits<float>::max() / kSamples,
         "train.temperature: the logits before training, up to ", largest,

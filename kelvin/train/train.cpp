@@ -153,6 +153,8 @@ class Training {
   void restore(const TrainSnapshot& start) {
     check(start.epoch <= options_.epochs, "train.epochs: must be at least ", start.epoch,
           ", the epochs that are done, got ", options_.epochs);
+    check(start.step <= state_.total_steps, "train: ", start.step,
+          " steps are done, more than these settings have in all, ", state_.total_steps);
     check_finite(start.weights);
     check_finite(without_prefix(kWeights, start.state));
     auto own = weights_of(model_);

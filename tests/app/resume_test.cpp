@@ -304,8 +304,9 @@ TEST_F(ResumeVerb, RefusesAnEditedConfigUnlessInexact) {
   EXPECT_TRUE(contents_of(folder / "run") == before);
   const auto inexact = run_tool({"resume", folder / "run", "-q", "--inexact"});
   EXPECT_EQ(inexact.exit_code, 0) << inexact.err;
-  EXPECT_EQ(inexact.err,
-            "warning: goes on with other settings: train.temperature 9.0 instead of 1.0\n");
+  EXPECT_TRUE(inexact.err.starts_with(
+      "warning: goes on with other settings: train.temperature 9.0 instead of 1.0\n"))
+      << inexact.err;
   ASSERT_EQ(changes_of(load_run(folder / "run")).size(), 1U);
   EXPECT_EQ(changes_of(load_run(folder / "run"))[0].key, "train.temperature");
 }

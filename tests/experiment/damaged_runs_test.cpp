@@ -169,9 +169,17 @@ TEST_F(DamagedRun, GoesOnWithoutARecordOfItsConfig) {
 }
 
 TEST_F(DamagedRun, GoesOnWithOtherBatchesIfAskedTo) {
-  edit_config("train.batch_size=32");
+  edit_config("train.batch_size=8");
   go_on(/*is_inexact=*/true);
   EXPECT_EQ(load_run(run_).status, RunStatus::finished);
+}
+
+TEST_F(DamagedRun, CannotGoOnToAnEndThatItHasPassed) {
+  edit_config("train.batch_size=32");
+  const auto before = contents_of(run_);
+  EXPECT_EQ(error_of([&] { go_on(/*is_inexact=*/true); }),
+            "train: 6 steps are done, more than these settings have in all, 4");
+  EXPECT_TRUE(contents_of(run_) == before);
 }
 
 TEST_F(DamagedRun, WhoseLinksBecameFoldersGoesOnToTheSameBits) {
