@@ -141,7 +141,7 @@ void run(const Config& config, const std::filesystem::path& output,
   // Data or pretrained weights that are not there leave no folder.
   const auto data = load_run_data(settings, context);
   check_trainable(settings, data.own);
-  const auto model = prepared_model(settings, data.own);
+  const auto model = prepared_model(settings, data.own, context);
   check_measures(settings, *model, data);
   auto described = metadata.is_null() ? nlohmann::ordered_json::object() : metadata;
   described[kDataMd5] = data_md5(data.own);
@@ -165,8 +165,8 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
         "' is not the one it was trained on: md5 ", md5.dump(), " instead of ",
         before.metadata.at(kDataMd5).dump());
   const auto start = last_checkpoint(path);
-  const auto model =
-      start ? settings.build_model(shape_for(data.own)) : prepared_model(settings, data.own);
+  const auto model = start ? settings.build_model(shape_for(data.own))
+                           : prepared_model(settings, data.own, context);
   folder.remove_readings();  // somebody may have measured it in between
   RunLog::cut_back(path, start ? start->sizes : std::map<std::string, int64_t>());
   folder.add_resumption(metadata, start ? start->training.step : 0);
