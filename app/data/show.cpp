@@ -5,6 +5,7 @@
 #include "app/data/jobs.h"
 #include "app/data_folder.h"
 #include "app/exit_code.h"
+#include "app/output_file.h"
 #include "app/run_context.h"
 #include "app/threads_flag.h"
 #include "kelvin/core/check.h"
@@ -52,6 +53,7 @@ class ShowData : public Verb {
     check(count_ >= 1 && count_ <= kMost, "--count: must be from 1 to ", kMost, ", got ", count_);
     check(columns_ >= 1 && columns_ <= kMost, "--columns: must be from 1 to ", kMost, ", got ",
           columns_);
+    check_output_file(output_, "", kMarkOfPicture);
     Config config;
     config.set("data.name", name_);
     for (const auto& assignment : overrides_) {

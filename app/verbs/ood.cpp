@@ -6,6 +6,7 @@
 #include "app/exit_code.h"
 #include "app/format_flag.h"
 #include "app/network_input.h"
+#include "app/output_file.h"
 #include "app/readings_text.h"
 #include "app/verb.h"
 #include "kelvin/core/check.h"
@@ -44,8 +45,7 @@ class OodVerb : public Verb {
     const bool is_of_dumps = !id_train_.empty() || !id_test_.empty();
     check(input_.is_given() != is_of_dumps,
           "needs a run or a file of weights, or dumps as --id-train and --id-test; one of the two");
-    check(output_.empty() || !fs::is_regular_file(output_), "--output: must be a folder, got ",
-          output_);
+    if (!output_.empty()) check_scores_folder(output_);
     Readings readings;
     const auto code = is_of_dumps ? detect_in_dumps(readings) : detect_in_network(readings);
     if (code == kSuccess) fmt::print("{}", readings_text(readings, format));
