@@ -68,6 +68,12 @@ Names renamed(const Names& names, const WeightSource& source) {
   return result;
 }
 
+bool are_distinct(const Names& names) {
+  std::set<std::string> ours;
+  for (const auto& [stored, name] : names) ours.insert(name);
+  return ours.size() == names.size();
+}
+
 size_t count_wanted(const Names& names, const std::set<std::string>& wanted) {
   return static_cast<size_t>(std::count_if(
       names.begin(), names.end(), [&](const auto& pair) { return wanted.contains(pair.second); }));
@@ -145,7 +151,8 @@ std::map<std::string, std::string> our_names(const std::set<std::string>& stored
   for (const auto& source : weight_sources()) {
     auto candidate = renamed(names, source);
     if (fits(candidate, wanted, may_lack)) return candidate;
-    if (count_wanted(candidate, wanted) > count_wanted(nearest, wanted)) {
+    if (are_distinct(candidate) &&
+        count_wanted(candidate, wanted) > count_wanted(nearest, wanted)) {
       nearest = std::move(candidate);
     }
   }
