@@ -21,6 +21,8 @@ void steer_terminal(std::string_view bytes) {
   std::fflush(stderr);
 }
 
-void warn_people(const std::string& text) { print_for_people("warning: " + shown_line(text) + "\n"); }
+void warn_people(const std::string& text) {
+  print_for_people("warning: " + shown_line(text) + "\n");
+}
 
 }  // namespace kelvin

@@ -4,6 +4,7 @@
 #include "app/config_paths.h"
 #include "app/data/jobs.h"
 #include "app/exit_code.h"
+#include "app/output_file.h"
 #include "app/run_context.h"
 #include "app/setting_words.h"
 #include "app/terminal.h"
@@ -46,6 +47,7 @@ class ShowData : public Verb {
     check(count_ >= 1 && count_ <= kMost, "--count: must be from 1 to ", kMost, ", got ", count_);
     check(columns_ >= 1 && columns_ <= kMost, "--columns: must be from 1 to ", kMost, ", got ",
           columns_);
+    check_output_file(output_, "", kMarkOfPicture);
     Config config;
     config.set("data.name", name_);
     for (const auto& assignment : overrides_) {

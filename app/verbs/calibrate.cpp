@@ -9,6 +9,7 @@
 #include "app/flag_values.h"
 #include "app/human_text.h"
 #include "app/network_input.h"
+#include "app/output_file.h"
 #include "app/readings_text.h"
 #include "app/store_flag.h"
 #include "app/terminal.h"
@@ -140,13 +141,11 @@ class CalibrateVerb : public Verb {
   // Before minutes of work, not after them.
   void check_output() const {
     if (curves_.empty()) return;
-    const auto folder = fs::absolute(curves_).parent_path();
-    check(curves_.ends_with(".npz"), "--output: must end in .npz, got '", curves_, "'");
-    check(fs::is_directory(folder), "--output: there is no folder ", folder.string());
     for (const auto& input : {input_.path(), test_}) {
       check(input.empty() || !fs::exists(curves_) || !fs::equivalent(curves_, input),
             "--output: is ", input, " itself");
     }
+    check_output_file(curves_, ".npz", kMarkOfArrays);
   }
 
   Config checked_config() const {

@@ -7,6 +7,7 @@
 #include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/machine.h"
+#include "app/output_file.h"
 #include "app/recipe_runs.h"
 #include "app/report_input.h"
 #include "app/terminal.h"
@@ -22,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+constexpr auto kPage = "report.html";
 
 class Demo : public Verb {
  public:
@@ -46,6 +49,7 @@ class Demo : public Verb {
     const auto text = recipe_text();
     if (output_.empty()) output_ = "runs/" + recipe_ + (scale_.empty() ? "" : "-" + scale_);
     const auto recipe = parse_recipe(text, recipe_, scale_);
+    check_replaceable(fs::path(output_) / kPage, kMarkOfPage);
     make_room();
 
     say(fmt::format("{}\n{} runs in {}", recipe.title, recipe.runs.size(), output_));
@@ -91,7 +95,7 @@ class Demo : public Verb {
   }
 
   void print_result(TableFormat format, double seconds) const {
-    const auto page = fs::path(output_) / "report.html";
+    const auto page = fs::path(output_) / kPage;
     const auto input = page_input({output_});
     write_page(input, page);
     const auto comparison = compare(input.runs);

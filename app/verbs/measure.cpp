@@ -5,6 +5,7 @@
 #include "app/compute.h"
 #include "app/exit_code.h"
 #include "app/network_input.h"
+#include "app/output_file.h"
 #include "app/readings_text.h"
 #include "app/store_flag.h"
 #include "app/terminal.h"
@@ -67,11 +68,9 @@ class MeasureVerb : public Verb {
   // Before an hour of measuring, not after it.
   void check_output() const {
     if (curves_.empty()) return;
-    const auto folder = fs::absolute(curves_).parent_path();
-    check(curves_.ends_with(".npz"), "--output: must end in .npz, got '", curves_, "'");
-    check(fs::is_directory(folder), "--output: there is no folder ", folder.string());
     check(!fs::exists(curves_) || !fs::equivalent(curves_, input_.path()), "--output: is ",
           input_.path(), " itself");
+    check_output_file(curves_, ".npz", kMarkOfArrays);
   }
 
   Config checked_config() const {

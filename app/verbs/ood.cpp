@@ -5,6 +5,7 @@
 #include "app/compute.h"
 #include "app/exit_code.h"
 #include "app/network_input.h"
+#include "app/output_file.h"
 #include "app/readings_text.h"
 #include "app/store_flag.h"
 #include "app/terminal.h"
@@ -47,8 +48,7 @@ class OodVerb : public Verb {
     const bool is_of_dumps = !id_train_.empty() || !id_test_.empty();
     check(input_.is_given() != is_of_dumps,
           "needs a run or a file of weights, or dumps as --id-train and --id-test; one of the two");
-    check(output_.empty() || !fs::is_regular_file(output_), "--output: must be a folder, got ",
-          output_);
+    if (!output_.empty()) check_scores_folder(output_);
     Readings readings;
     const auto show = [&] {
       if (readings.empty()) return;

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "app/exit_code.h"
+#include "app/output_file.h"
 #include "app/report_input.h"
 #include "app/terminal.h"
 #include "app/verb.h"
@@ -30,17 +33,28 @@ class Report : public Verb {
   }
 
   int run() override {
-    const auto input = page_input({roots_.begin(), roots_.end()});
     const auto page =
         output_.empty() ? fs::path(roots_.front()) / "report.html" : fs::path(output_);
-    check(!fs::is_directory(page), page.string(), ": is a folder, must be a file");
+    check_replaceable(page, kMarkOfPage);
+    const auto input = page_input({roots_.begin(), roots_.end()});
+    std::map<std::string, std::string> csvs;
+    std::map<std::string, std::string> svgs;
+    if (!csv_folder_.empty()) csvs = figure_csvs(input);
+    if (!svg_folder_.empty()) svgs = figure_svgs(input);
+    for (const auto& [name, text] : csvs) {
+      check_replaceable(fs::path(csv_folder_) / (name + ".csv"),
+                        text.substr(0, text.find('\n') + 1));
+    }
+    for (const auto& [name, text] : svgs) {
+      check_replaceable(fs::path(svg_folder_) / (name + ".svg"), kMarkOfFigure);
+    }
     for (const auto& folder : {csv_folder_, svg_folder_}) {
       if (!folder.empty()) make_folder(folder);  // before anything is written
     }
     write_page(input, page);
     std::vector<std::string> written = {page.string()};
-    if (!csv_folder_.empty()) write_all(csv_folder_, ".csv", figure_csvs(input), written);
-    if (!svg_folder_.empty()) write_all(svg_folder_, ".svg", figure_svgs(input), written);
+    write_all(csv_folder_, ".csv", csvs, written);
+    write_all(svg_folder_, ".svg", svgs, written);
     print(written);
     return kSuccess;
   }

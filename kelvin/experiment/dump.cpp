@@ -68,8 +68,9 @@ torch::Tensor labels_of(const DumpArrays& arrays, const Record& record) {
     labels = labels.to(torch::kFloat64);
     // Infinity and NaN are none either; larger ones are not classes, and would overflow.
     const auto are_whole = labels.eq(labels.round()).logical_and(labels.abs().lt(1e15));
-    check(are_whole.all().item<bool>(), where, ": 'labels' must be whole numbers, one is ",
-          labels.masked_select(are_whole.logical_not())[0].item<double>());
+    const auto others = labels.masked_select(are_whole.logical_not());
+    check(others.numel() == 0, where, ": 'labels' must be whole numbers, one is ",
+          others.numel() == 0 ? 0 : others[0].item<double>());
   }
   auto numbers = labels.to(torch::kInt64);
   check(numbers.min().item<int64_t>() >= 0 && numbers.max().item<int64_t>() < record.classes, where,

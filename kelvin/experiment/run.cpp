@@ -196,7 +196,7 @@ void run(const Config& config, const std::filesystem::path& output,
   // Data or pretrained weights that are not there leave no folder.
   const auto data = load_run_data(settings, context);
   check_trainable(settings, data.own);
-  const auto model = prepared_model(settings, data.own);
+  const auto model = prepared_model(settings, data.own, context);
   check_measures(settings, *model, data);
   check_initial_logits(settings, *model, data.own);
   auto described = metadata.is_null() ? nlohmann::ordered_json::object() : metadata;
@@ -220,8 +220,8 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   check_trainable(settings, data.own);
   check_same_data(before, data.own, is_inexact);
   const auto start = last_checkpoint(path);
-  const auto model =
-      start ? settings.build_model(shape_for(data.own)) : prepared_model(settings, data.own);
+  const auto model = start ? settings.build_model(shape_for(data.own))
+                           : prepared_model(settings, data.own, context);
   check_measures(settings, *model, data);
   check_can_go_on(before, settings, data, *model, start, changes.empty());
 

@@ -180,6 +180,8 @@ void check_init(const StartSettings& init) {
   check_above_zero("init.last_scale", options.last_scale);
   check_not_negative("init.last_uniform", options.last_uniform);
   check_not_negative("init.target_logits_norm", init.target_logits_norm);
+  check(init.pretrained_part.empty() || !init.pretrained.empty(),
+        "init.pretrained_part: is for pretrained weights; set init.pretrained as well");
   check(!init.reset_head || !init.pretrained.empty(),
         "init.reset_head: is for pretrained weights; set init.pretrained as well");
   const bool draws_all = options.scheme != InitScheme::usual || options.scale != 1;
@@ -201,6 +203,7 @@ void read_init(const Config& config, RunSettings& run) {
   settings.read("last_scale", init.options.last_scale);
   settings.read("last_uniform", init.options.last_uniform);
   settings.read("pretrained", init.pretrained);
+  settings.read("pretrained_part", init.pretrained_part);
   settings.read("reset_head", init.reset_head);
   settings.read("target_logits_norm", init.target_logits_norm);
   init.options.scheme = init_scheme_of(scheme);

@@ -33,6 +33,7 @@ struct MeasureSettings {
 struct StartSettings {
   InitOptions options;
   std::string pretrained;         // a file of weights; empty: drawn from the run's seed
+  std::string pretrained_part;    // of that file, see LoadOptions::part
   bool reset_head = false;        // pretrained weights but for the head
   double target_logits_norm = 0;  // per sample, see initial_logits.h; 0: as it comes
 };

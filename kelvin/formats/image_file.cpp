@@ -17,7 +17,8 @@ std::string other_kind(std::span<const uint8_t> bytes) {
                               std::min<size_t>(bytes.size(), 16));
   if (head.empty()) return "is empty";
   if (head.starts_with("GIF8")) return "is a GIF";
-  if (head.starts_with("RIFF") && head.substr(8).starts_with("WEBP")) return "is a WebP";
+  if (head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "WEBP")
+    return "is a WebP";
   if (head.starts_with("BM") && bytes.size() > 26) return "is a BMP";
   if (head.starts_with("II*\0"sv) || head.starts_with("MM\0*"sv)) return "is a TIFF";
   return "its first bytes are of neither";

@@ -72,7 +72,7 @@ void fill_array(Pickle& pickle, size_t object, const PickleValue& state, const s
 
 class NumpyNames final : public PickleNames {
  public:
-  PickleValue known(std::string_view module, std::string_view name,
+  PickleValue known(Pickle& /*pickle*/, std::string_view module, std::string_view name,
                     const std::string& where) const override {
     const auto full = pickle_name(module, name);
     const auto* const found = std::find(kNames.begin(), kNames.end(), full);

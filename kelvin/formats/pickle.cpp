@@ -11,7 +11,7 @@
 namespace kelvin {
 namespace {
 
-constexpr int kMostProtocol = 4;
+constexpr int kMostProtocol = 5;
 // CIFAR-100 pushes some 200 000 values; without a limit each byte of a file could claim a hundred.
 constexpr size_t kMostPushes = size_t{1} << 20;
 
@@ -85,6 +85,7 @@ class PickleMachine {
   // Puts values into the list or dict on top of the stack.
   void extend(PickleKind kind, const std::vector<size_t>& items) {
     auto& target = pickle_.at(top());
+    if (target.kind == PickleKind::object) return;  // holds nothing
     if (target.kind != kind) {
       fail(": must have a ", kind == PickleKind::list ? "list" : "dict", " to put values into");
     }
@@ -135,6 +136,15 @@ class PickleMachine {
         return true;
       case 'u':
         extend(PickleKind::dict, pop_marked());
+        return true;
+      case 0x8f:  // a set; of use for nothing we read, but no code either
+        push({.kind = PickleKind::list});
+        return true;
+      case 0x90:
+        extend(PickleKind::list, pop_marked());
+        return true;
+      case 0x91:
+        push({.kind = PickleKind::list, .items = pop_marked()});
         return true;
       default:
         return false;
@@ -218,12 +228,12 @@ class PickleMachine {
     switch (opcode) {
       case 'c': {
         const auto module = input_.line();
-        push(names_.known(module, input_.line(), input_.here()));
+        push(names_.known(pickle_, module, input_.line(), input_.here()));
         return true;
       }
       case 0x93: {
         const auto parts = pop_last(2);
-        push(names_.known(text_at(parts.at(0)), text_at(parts.at(1)), input_.here()));
+        push(names_.known(pickle_, text_at(parts.at(0)), text_at(parts.at(1)), input_.here()));
         return true;
       }
       case 'R': {
@@ -235,8 +245,25 @@ class PickleMachine {
         push(std::move(value));
         return true;
       }
+      case 0x81:  // class.__new__(class, *arguments), and with named arguments
+      case 0x92: {
+        const auto parts = pop_last(opcode == 0x81 ? 2 : 3);
+        return push_object(parts.front());
+      }
+      case 'i': {
+        const auto module = input_.line();
+        push(names_.known(pickle_, module, input_.line(), input_.here()));
+        const auto type = pop();
+        pop_marked();
+        return push_object(type);
+      }
+      case 'o': {
+        const auto parts = pop_marked();
+        return !parts.empty() && push_object(parts.front());
+      }
       case 'b': {
         const auto state = pop();
+        if (pickle_.at(top()).kind == PickleKind::object) return true;
         names_.build(pickle_, top(), pickle_.at(state), input_.here());
         return true;
       }
@@ -251,7 +278,17 @@ class PickleMachine {
     }
   }
 
+  // An object of a class that is not known.  Those that are known are made by REDUCE alone.
+  bool push_object(size_t type) {
+    if (pickle_.at(type).kind != PickleKind::object) return false;
+    push({.kind = PickleKind::object, .text = pickle_.at(type).text});
+    return true;
+  }
+
   PickleValue reduced(const PickleValue& name, const PickleValue& arguments) {
+    if (name.kind == PickleKind::object && arguments.kind == PickleKind::tuple) {
+      return {.kind = PickleKind::object, .text = name.text};
+    }
     if (name.kind != PickleKind::name || arguments.kind != PickleKind::tuple) {
       fail(": REDUCE must have a name and a tuple");
     }

@@ -9,7 +9,7 @@
 
 namespace kelvin {
 
-// Reads what Python's pickle.dump wrote in protocols 0 to 4: plain values and arrays of NumPy.  It
+// Reads what Python's pickle.dump wrote in protocols 0 to 5: plain values and arrays of NumPy.  It
 // executes nothing: a pickle that names any other function or class is refused.  Time and memory
 // grow with the length of `bytes` only, whatever they say.  `where` names the file in messages.
 // `bytes` must outlive the result.

@@ -1,6 +1,8 @@
 #include "kelvin/formats/pickle_literals.h"
 
+#include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -22,23 +24,41 @@ PickleValue bytes(std::string_view text) { return {.kind = PickleKind::bytes, .t
 
 PickleValue text(std::string_view utf8) { return {.kind = PickleKind::text, .text = utf8}; }
 
+// One that does not fit 64 bits, such as the state of a generator of random numbers.
+PickleValue huge_integer() { return {.kind = PickleKind::object, .text = "int"}; }
+
+bool is_huge(std::string_view digits) {
+  constexpr size_t kMostDigits = 18;  // of numbers that surely fit
+  if (digits.starts_with('-')) digits.remove_prefix(1);
+  return digits.size() > kMostDigits && std::all_of(digits.begin(), digits.end(), [](char letter) {
+           return letter >= '0' && letter <= '9';
+         });
+}
+
+// An integer as text.
+PickleValue written_integer(std::string_view digits, const PickleInput& input) {
+  int64_t value = 0;
+  const auto* const end = digits.data() + digits.size();
+  const bool fits = std::from_chars(digits.data(), end, value).ec == std::errc();
+  return !fits && is_huge(digits) ? huge_integer() : integer(input.number_of<int64_t>(digits));
+}
+
 // Protocol 0 writes booleans as numbers of two digits.
 PickleValue decimal(std::string_view digits, const PickleInput& input) {
   if (digits == "00" || digits == "01") return boolean(digits == "01");
-  return integer(input.number_of<int64_t>(digits));
+  return written_integer(digits, input);
 }
 
 // Python 2 puts an L after long integers.
 PickleValue long_line(std::string_view digits, const PickleInput& input) {
   if (digits.ends_with('L')) digits.remove_suffix(1);
-  return integer(input.number_of<int64_t>(digits));
+  return written_integer(digits, input);
 }
 
 // Two's complement of any length.
-PickleValue long_bytes(std::string_view digits, const PickleInput& input) {
+PickleValue long_bytes(std::string_view digits) {
   if (digits.empty()) return integer(0);
-  check(digits.size() <= sizeof(int64_t), input.here(), ": integer must fit 64 bits, has ",
-        digits.size(), " bytes");
+  if (digits.size() > sizeof(int64_t)) return huge_integer();
   int64_t value = static_cast<uint8_t>(digits.back()) >= 0x80 ? -1 : 0;
   std::memcpy(&value, digits.data(), digits.size());
   return integer(value);
@@ -73,9 +93,9 @@ std::optional<PickleValue> number_literal(uint8_t opcode, PickleInput& input) {
     case 'M':
       return integer(input.number<uint16_t>());
     case 0x8a:
-      return long_bytes(input.counted<uint8_t>(), input);
+      return long_bytes(input.counted<uint8_t>());
     case 0x8b:
-      return long_bytes(input.counted<int32_t>(), input);
+      return long_bytes(input.counted<int32_t>());
     case 'F':
       return real(input.number_of<double>(input.line()));
     case 'G':
@@ -97,6 +117,7 @@ std::optional<PickleValue> text_literal(uint8_t opcode, PickleInput& input, Pick
     case 'B':
       return bytes(input.counted<uint32_t>());
     case 0x8e:
+    case 0x96:  // a bytearray
       return bytes(input.counted<uint64_t>());
     case 'V':
       return text(kept(unescaped_unicode(input.line()), input, pickle));

@@ -9,8 +9,9 @@
 namespace kelvin {
 
 // The functions and classes that a pickle of some kind may name.  Here a name is an inert mark, and
-// a "call" of it makes a value by code of ours; a pickle that names anything else is refused,
-// because to build it would be to run it.  `where` is file and offset.
+// a "call" of it makes a value by code of ours.  Of anything else nothing is built, because to
+// build it would be to run it: the pickle is refused, or the value is an `object` that holds
+// nothing. `where` is file and offset.
 class PickleNames {
  public:
   PickleNames() = default;
@@ -18,8 +19,8 @@ class PickleNames {
   PickleNames& operator=(const PickleNames&) = delete;
   virtual ~PickleNames() = default;
 
-  // A mark for `module.name`; an Error that shows the name if it is not known.
-  virtual PickleValue known(std::string_view module, std::string_view name,
+  // A mark for `module.name`; an Error that shows the name, or an object, if it is not known.
+  virtual PickleValue known(Pickle& pickle, std::string_view module, std::string_view name,
                             const std::string& where) const = 0;
 
   // What the opcode REDUCE makes of a mark and a tuple of arguments.

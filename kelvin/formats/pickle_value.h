@@ -10,7 +10,8 @@
 namespace kelvin {
 
 // After `dict`: what names and NumPy's arrays are made of, where a `blank_array` still waits for
-// its elements, and PyTorch's tensors.
+// its elements, and PyTorch's tensors; last an `object`, which only running the pickle could build
+// and of which nothing but its class is known.
 enum class PickleKind {
   none,
   boolean,
@@ -26,7 +27,8 @@ enum class PickleKind {
   dtype,
   name,
   storage,
-  tensor
+  tensor,
+  object
 };
 
 // A Python value.  Others are told by their place in the Pickle, so that values that are shared, or
@@ -35,8 +37,8 @@ struct PickleValue {
   PickleKind kind = PickleKind::none;
   int64_t integer = 0;  // boolean, integer
   double real = 0;
-  // bytes; text in UTF-8; an array's elements; "u1" of a dtype; "module.name" of a name; "F32" of a
-  // storage.
+  // bytes; text in UTF-8; an array's elements; "u1" of a dtype; "module.name" of a name and of an
+  // object's class or function; "F32" of a storage.
   std::string_view text = {};
   // list and tuple; of a dict keys and values in turn; of an array its shape and dtype; of a
   // storage its key and count of elements; of a tensor its storage, offset, shape and strides.

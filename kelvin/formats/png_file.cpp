@@ -1,6 +1,7 @@
 #include "kelvin/formats/png_file.h"
 
 #include <png.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -125,6 +126,20 @@ class PngDecoder {
   std::array<char, 200> message_ = {};
 };
 
+// The chunk that says who wrote the file.
+std::string writer_chunk() {
+  const std::string content("tEXtSoftware\0kelvin", 19);
+  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
+  const auto big_endian = [](uint64_t number) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      bytes += static_cast<char>((number >> static_cast<unsigned>(shift)) & 0xff);
+    }
+    return bytes;
+  };
+  return big_endian(content.size() - 4) + content + big_endian(crc);
+}
+
 }  // namespace
 
 bool is_png(std::span<const uint8_t> bytes) {
@@ -158,6 +173,8 @@ void write_png(const std::filesystem::path& path, const Picture& picture) {
                                                     picture.rgb.data(), 0, nullptr) != 0;
   check(is_encoded, path.string(), ": cannot be made a PNG: ", image.message);
   file.resize(length);
+  constexpr size_t kHead = 8 + 25;  // the signature and the chunk IHDR, which come first
+  file.insert(kHead, writer_chunk());
   write_file_atomically(path, file);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/crc32c.h"
 #include "kelvin/core/shown_text.h"
 #include "kelvin/formats/safetensors_header.h"
 #include "kelvin/formats/stored_tensor_checks.h"
@@ -143,7 +144,24 @@ StoredTensors parse_safetensors(std::string file, const std::string& where) {
     result.tensors.push_back(tensor_of(std::move(entry), data, covered, where));
   }
   check(covered == data.size(), where, ": tensors cover ", covered, " of ", data.size(), " bytes");
+  if (const auto sum = result.metadata.find(kChecksumKey); sum != result.metadata.end()) {
+    check(sum->second == checksum_text(result.tensors), where,
+          ": its tensors do not have the checksum that kelvin gave them: the file is damaged, or "
+          "another program changed them and kept ",
+          kChecksumKey);
+    result.metadata.erase(sum);
+  }
   return result;
+}
+
+std::string checksum_text(const std::vector<StoredTensor>& tensors) {
+  uint32_t sum = 0;
+  for (const auto& tensor : tensors) sum = crc32c(tensor.bytes, sum);
+  std::string digits;
+  for (int shift = 28; shift >= 0; shift -= 4) {
+    digits += "0123456789abcdef"[(sum >> static_cast<unsigned>(shift)) & 0xf];
+  }
+  return digits;
 }
 
 std::string safetensors_bytes(const StoredTensors& tensors) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "kelvin/formats/stored_tensors.h"
 
@@ -12,10 +13,17 @@ namespace kelvin {
 // Strict: a header that lies about lengths, overlaps or types is an Error, never a crash.  Time
 // and memory grow with the length of `file` only; no tensor is copied.  `where` names it in
 // messages.
+// If the metadata have a checksum of ours, the tensors must have it.
 StoredTensors parse_safetensors(std::string file, const std::string& where);
 
 // The whole file: metadata first if there are any, then the tensors in their order, padded so that
 // the data begin at a multiple of 8.  The same tensors always give the same bytes.
 std::string safetensors_bytes(const StoredTensors& tensors);
+
+// Under which a file of ours has its checksum in the metadata, and what stands there: CRC-32C of
+// all bytes of the tensors in their order, in hexadecimal digits.  A flipped bit in a file of
+// weights would otherwise change numbers in their fifth digit, and nobody would know.
+constexpr auto kChecksumKey = "kelvin.crc32c";
+std::string checksum_text(const std::vector<StoredTensor>& tensors);
 
 }  // namespace kelvin

@@ -10,7 +10,6 @@
 #include "kelvin/core/shown_text.h"
 #include "kelvin/core/zip_file.h"
 #include "kelvin/formats/pickle.h"
-#include "kelvin/formats/stored_tensor_checks.h"
 #include "kelvin/formats/torch_pickle.h"
 #include "kelvin/formats/torch_tensors.h"
 
@@ -114,7 +113,7 @@ std::map<std::string_view, uint64_t> element_sizes(const Pickle& pickle, const s
     const auto& value = pickle.at(place);
     if (value.kind != PickleKind::storage) continue;
     const auto key = pickle.at(value.items.at(0)).text;
-    const auto size = stored_element_bytes(value.text);
+    const auto size = torch_element_bytes(value.text);
     check(sizes.emplace(key, size).first->second == size, where, ": storage '", shown_text(key),
           "' has two types");
   }

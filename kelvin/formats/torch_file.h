@@ -7,10 +7,12 @@
 namespace kelvin {
 
 // Reads a dict of tensors that PyTorch's torch.save wrote, as a zip or as versions before 1.6 did.
-// It executes nothing: a pickle that names anything but tensors and dicts is refused.
+// It executes nothing: of what is neither a tensor nor a plain value nothing is built.
 //
 // Tensors come in the order of the dict, those of a dict in it as "outer.inner".  Values that are
-// no tensors are left out; texts, numbers and booleans of the outermost dict go to the metadata.
+// no tensors are left out, also complex, sparse and quantized ones; texts, numbers and booleans of
+// the outermost dict go to the metadata.  A whole network instead of a dict, or where its weights
+// should be, is an Error that says what to save.
 // Tensors that lie row by row in the file are not copied.  Time and memory grow with the length of
 // `file` only.  `where` names it in messages.
 StoredTensors parse_torch_file(std::string file, const std::string& where);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/shown_text.h"
+#include "kelvin/formats/stored_tensor_checks.h"
 
 namespace kelvin {
 namespace {
@@ -15,7 +17,13 @@ constexpr std::string_view kOldTensor = "torch._utils._rebuild_tensor";
 constexpr std::string_view kParameter = "torch._utils._rebuild_parameter";
 constexpr std::string_view kOldParameter = "torch.nn.parameter.Parameter";
 constexpr std::string_view kSize = "torch.Size";
-constexpr std::array kNames = {kOrderedDict, kTensor, kOldTensor, kParameter, kOldParameter, kSize};
+constexpr std::string_view kParameterWithState = "torch._utils._rebuild_parameter_with_state";
+constexpr std::string_view kTyped = "torch._tensor._rebuild_from_type_v2";
+constexpr std::string_view kOldTyped = "torch._tensor._rebuild_from_type";
+constexpr std::string_view kDefaultDict = "collections.defaultdict";
+constexpr std::array kNames = {
+    kOrderedDict,        kDefaultDict, kTensor,   kOldTensor,    kParameter,
+    kParameterWithState, kTyped,       kOldTyped, kOldParameter, kSize};
 
 constexpr size_t kMostKey = 256;  // keys are numbers, and are compared often
 
@@ -23,7 +31,8 @@ struct StorageType {
   std::string_view name;
   std::string_view dtype;
 };
-constexpr std::array<StorageType, 10> kStorages = {{{"torch.DoubleStorage", "F64"},
+// The last ones are of tensors that are skipped, but whose storages have to be told apart.
+constexpr std::array<StorageType, 15> kStorages = {{{"torch.DoubleStorage", "F64"},
                                                     {"torch.FloatStorage", "F32"},
                                                     {"torch.HalfStorage", "F16"},
                                                     {"torch.BFloat16Storage", "BF16"},
@@ -32,7 +41,12 @@ constexpr std::array<StorageType, 10> kStorages = {{{"torch.DoubleStorage", "F64
                                                     {"torch.ShortStorage", "I16"},
                                                     {"torch.CharStorage", "I8"},
                                                     {"torch.ByteStorage", "U8"},
-                                                    {"torch.BoolStorage", "BOOL"}}};
+                                                    {"torch.BoolStorage", "BOOL"},
+                                                    {"torch.ComplexFloatStorage", "C64"},
+                                                    {"torch.ComplexDoubleStorage", "C128"},
+                                                    {"torch.QInt8Storage", "QI8"},
+                                                    {"torch.QUInt8Storage", "QU8"},
+                                                    {"torch.QInt32Storage", "QI32"}}};
 
 // Nothing if the name is not that of a storage.
 std::string_view dtype_of_storage(std::string_view name) {
@@ -42,16 +56,13 @@ std::string_view dtype_of_storage(std::string_view name) {
   return {};
 }
 
-// Classes of models, layers and schedules, but not of storages: somebody saved more than weights.
-bool is_class(std::string_view module, std::string_view name) {
-  return module != "torch" && !name.empty() && name.front() >= 'A' && name.front() <= 'Z';
-}
-
 bool are_integers(const Pickle& pickle, const PickleValue& value) {
   return value.kind == PickleKind::tuple &&
          std::all_of(value.items.begin(), value.items.end(),
                      [&](size_t place) { return pickle.at(place).kind == PickleKind::integer; });
 }
+
+PickleValue object_of(std::string_view name) { return {.kind = PickleKind::object, .text = name}; }
 
 // The dict that OrderedDict(...) is; Python 2 gives it a list of pairs.
 PickleValue ordered_dict(const Pickle& pickle, const std::vector<size_t>& arguments,
@@ -78,11 +89,16 @@ PickleValue tensor(const Pickle& pickle, const std::vector<size_t>& arguments, b
                    const std::string& where) {
   const auto known =
       is_old ? arguments.size() == 4 : arguments.size() == 6 || arguments.size() == 7;
+  // A storage of a type that is not known: of one that is skipped.
+  if (known && pickle.at(arguments[0]).kind == PickleKind::object) {
+    return object_of("torch.Tensor");
+  }
   check(known && pickle.at(arguments[0]).kind == PickleKind::storage &&
             pickle.at(arguments[1]).kind == PickleKind::integer &&
             are_integers(pickle, pickle.at(arguments[2])) &&
             are_integers(pickle, pickle.at(arguments[3])),
         where, ": a tensor must have a storage, an offset, a shape and strides");
+  if (stored_element_bytes(pickle.at(arguments[0]).text) == 0) return object_of("torch.Tensor");
   if (arguments.size() == 7) {
     const auto& metadata = pickle.at(arguments[6]);
     check(metadata.kind == PickleKind::none ||
@@ -94,26 +110,24 @@ PickleValue tensor(const Pickle& pickle, const std::vector<size_t>& arguments, b
 
 class TorchNames final : public PickleNames {
  public:
-  PickleValue known(std::string_view module, std::string_view name,
-                    const std::string& where) const override {
+  PickleValue known(Pickle& pickle, std::string_view module, std::string_view name,
+                    const std::string& /*where*/) const override {
     const auto full = pickle_name(module, name);
     for (const auto& storage : kStorages) {
       if (storage.name == full) return {.kind = PickleKind::name, .text = storage.name};
     }
     const auto* const found = std::find(kNames.begin(), kNames.end(), full);
-    if (found == kNames.end()) {
-      check(false, where, ": refuses to build '", shown_text(full), "': ",
-            is_class(module, name)
-                ? "only dicts of tensors are read; of a model, save model.state_dict()"
-                : "only tensors and plain values are known");
-    }
-    return {.kind = PickleKind::name, .text = *found};
+    if (found != kNames.end()) return {.kind = PickleKind::name, .text = *found};
+    // Shown, if at all, in a message; many marks must not take more memory than the file.
+    return object_of(pickle.keep(shown_text(full)));
   }
 
   PickleValue reduced(Pickle& pickle, const PickleValue& name, const PickleValue& arguments,
                       const std::string& where) const override {
     const auto& items = arguments.items;
     if (name.text == kOrderedDict) return ordered_dict(pickle, items, where);
+    if (name.text == kDefaultDict) return {.kind = PickleKind::dict};  // of what makes its defaults
+    if (name.text == kTyped || name.text == kOldTyped) return typed(pickle, items, where);
     if (name.text == kTensor || name.text == kOldTensor) {
       return tensor(pickle, items, name.text == kOldTensor, where);
     }
@@ -122,11 +136,27 @@ class TorchNames final : public PickleNames {
             ": torch.Size must have a tuple of integers");
       return pickle.at(items[0]);
     }
-    check(name.text == kParameter || name.text == kOldParameter, where, ": ", name.text,
-          " must not be called");
-    check(!items.empty() && pickle.at(items[0]).kind == PickleKind::tensor, where,
+    const bool is_parameter =
+        name.text == kParameter || name.text == kOldParameter || name.text == kParameterWithState;
+    check(is_parameter, where, ": ", name.text, " must not be called");
+    const auto kind = items.empty() ? PickleKind::none : pickle.at(items[0]).kind;
+    check(kind == PickleKind::tensor || kind == PickleKind::object, where,
           ": a parameter must have a tensor");
     return pickle.at(items[0]);
+  }
+
+  // Of a tensor with attributes: function, class, arguments of the function, attributes.
+  PickleValue typed(Pickle& pickle, const std::vector<size_t>& items,
+                    const std::string& where) const {
+    const bool is_call = items.size() >= 3 && pickle.at(items[2]).kind == PickleKind::tuple;
+    check(is_call, where, ": a tensor with attributes must have a function, a class and arguments");
+    const auto function = pickle.at(items[0]);
+    if (function.kind == PickleKind::object) return function;
+    check(
+        function.kind == PickleKind::name && function.text != kTyped && function.text != kOldTyped,
+        where, ": a tensor with attributes must have a function that makes a tensor");
+    const auto arguments = pickle.at(items[2]);
+    return reduced(pickle, function, arguments, where);
   }
 
   // A dict's attributes, and a parameter's hooks, are no weights.
@@ -137,15 +167,20 @@ class TorchNames final : public PickleNames {
           ": BUILD must have a dict or a tensor");
   }
 
-  // ('storage', type, key, device, count), and before torch 1.6 a view, which is None.
+  // ('storage', type, key, device, count), and before torch 1.6 a view, which is None; then there
+  // are also ('module', class, file, source).
   std::optional<PickleValue> persistent(const Pickle& pickle, const PickleValue& id,
                                         const std::string& where) const override {
     const auto& items = id.items;
-    const bool is_storage =
-        id.kind == PickleKind::tuple && (items.size() == 5 || items.size() == 6) &&
-        is_pickle_text(pickle.at(items[0])) && pickle.at(items[0]).text == "storage";
+    const auto word = id.kind == PickleKind::tuple && !items.empty() ? pickle.at(items[0]).text
+                                                                     : std::string_view{};
+    if (word == "module" && items.size() == 4 && pickle.at(items[1]).kind == PickleKind::object) {
+      return pickle.at(items[1]);
+    }
+    const bool is_storage = word == "storage" && (items.size() == 5 || items.size() == 6);
     check(is_storage, where, ": a persistent id must be that of a storage");
     const auto& type = pickle.at(items[1]);
+    if (type.kind == PickleKind::object) return type;
     const auto dtype =
         type.kind == PickleKind::name ? dtype_of_storage(type.text) : std::string_view{};
     const auto& count = pickle.at(items[4]);
@@ -164,6 +199,15 @@ class TorchNames final : public PickleNames {
 const PickleNames& torch_names() {
   static const TorchNames names;
   return names;
+}
+
+uint64_t torch_element_bytes(std::string_view dtype) {
+  constexpr std::array<std::pair<std::string_view, uint64_t>, 5> kSkipped = {
+      {{"C64", 8}, {"C128", 16}, {"QI8", 1}, {"QU8", 1}, {"QI32", 4}}};
+  for (const auto& [name, bytes] : kSkipped) {
+    if (name == dtype) return bytes;
+  }
+  return stored_element_bytes(dtype);
 }
 
 }  // namespace kelvin

@@ -1,5 +1,7 @@
 #include "kelvin/formats/torch_tensors.h"
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -15,6 +17,8 @@
 namespace kelvin {
 namespace {
 
+constexpr std::string_view kNotBuilt =
+    "', which is not built: only dicts of tensors are read; of a model, save model.state_dict()";
 constexpr int kMostDepth = 32;
 constexpr size_t kMostName = 1024;
 constexpr uint64_t kMostTimesTheFile = 4;
@@ -58,8 +62,11 @@ class DictWalk {
         budget_(kMostTimesTheFile * file_bytes + kAlwaysAllowed) {}
 
   StoredTensors run() {
-    check(pickle_.root().kind == PickleKind::dict, where_, ": must hold a dict of tensors");
-    visit(pickle_.root(), "", 0);
+    const auto& root = pickle_.root();
+    check(root.kind != PickleKind::object, where_, ": is an object of '", root.text, kNotBuilt);
+    check(root.kind == PickleKind::dict, where_, ": must hold a dict of tensors");
+    visit(root, "", 0);
+    check_for_networks();
     result_.copies = std::make_shared<const std::deque<std::string>>(std::move(copies_));
     std::vector<std::string_view> names;
     names.reserve(result_.tensors.size());
@@ -82,19 +89,37 @@ class DictWalk {
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
       const auto& key = pickle_.at(dict.items[i]);
       const auto& value = pickle_.at(dict.items[i + 1]);
+      if (!is_key(key)) continue;  // no part of a name
       if (value.kind == PickleKind::tensor || value.kind == PickleKind::dict) {
         const auto name = name_of(prefix, key);
         spend(name.size() + kValueBytes);
         if (value.kind == PickleKind::dict) visit(value, name + ".", depth + 1);
         if (value.kind == PickleKind::tensor) add_tensor(name, value);
-      } else if (depth == 0 && is_key(key)) {
+      } else if (depth == 0 && value.kind == PickleKind::object) {
+        objects_.emplace_back(key_text(key), value.text);
+      } else if (depth == 0) {
         add_metadata(key, value);
       }
     }
   }
 
+  // Somebody saved {'model': model}, and no weights beside it.
+  void check_for_networks() const {
+    constexpr std::array<std::string_view, 5> kPlaces = {"state_dict", "model_state_dict", "model",
+                                                         "net", "network"};
+    const auto is_place = [&](std::string_view name) {
+      return std::find(kPlaces.begin(), kPlaces.end(), name) != kPlaces.end();
+    };
+    for (const auto& tensor : result_.tensors) {
+      if (is_place(std::string_view(tensor.name).substr(0, tensor.name.find('.')))) return;
+    }
+    for (const auto& [key, type] : objects_) {
+      check(!is_place(key) && !result_.tensors.empty(), where_, ": '", shown_text(key),
+            "' is an object of '", type, kNotBuilt);
+    }
+  }
+
   std::string name_of(const std::string& prefix, const PickleValue& key) const {
-    check(is_key(key), where_, ": the key of a tensor must be text or an integer");
     auto name = prefix + key_text(key);
     check(name.size() <= kMostName, where_, ": names must have at most ", kMostName, " bytes, '",
           shown_text(name), "' has more");
@@ -151,6 +176,7 @@ class DictWalk {
   uint64_t budget_;
   StoredTensors result_;
   std::deque<std::string> copies_;
+  std::vector<std::pair<std::string, std::string_view>> objects_;  // key and class, outermost ones
 };
 
 }  // namespace

@@ -80,6 +80,7 @@ void write_safetensors(const std::filesystem::path& path, const NamedTensors& te
          .shape = plain.sizes().vec(),
          .bytes = {static_cast<const char*>(plain.data_ptr()), plain.nbytes()}});
   }
+  stored.metadata[kChecksumKey] = checksum_text(stored.tensors);
   write_file_atomically(path, safetensors_bytes(stored));
 }
 

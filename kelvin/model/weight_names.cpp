@@ -33,13 +33,27 @@ Names inside(const Names& names, const std::string& prefix) {
   return kept;
 }
 
+// An average of weights counts what it is of, beside them.
+const std::string kAverages = "n_averaged";
+
+Names without_wrappers(Names names) {
+  std::erase_if(names, [](const auto& pair) { return pair.second == kAverages; });
+  for (const auto& wrapper : kWrappers) {
+    if (all_start_with(names, wrapper)) names = inside(names, wrapper);
+  }
+  return names;
+}
+
 Names unwrapped(Names names) {
   for (const auto& container : kContainers) {
     if (any_starts_with(names, container)) names = inside(names, container);
   }
-  for (const auto& wrapper : kWrappers) {
-    if (all_start_with(names, wrapper)) names = inside(names, wrapper);
-  }
+  return without_wrappers(std::move(names));
+}
+
+Names kept(const std::set<std::string>& stored) {
+  Names names;
+  for (const auto& name : stored) names[name] = name;
   return names;
 }
 
@@ -52,6 +66,17 @@ Names renamed(const Names& names, const WeightSource& source) {
     }
   }
   return result;
+}
+
+bool are_distinct(const Names& names) {
+  std::set<std::string> ours;
+  for (const auto& [stored, name] : names) ours.insert(name);
+  return ours.size() == names.size();
+}
+
+size_t count_wanted(const Names& names, const std::set<std::string>& wanted) {
+  return static_cast<size_t>(std::count_if(
+      names.begin(), names.end(), [&](const auto& pair) { return wanted.contains(pair.second); }));
 }
 
 bool fits(const Names& names, const std::set<std::string>& wanted,
@@ -113,20 +138,40 @@ const std::vector<WeightSource>& weight_sources() {
 
 std::map<std::string, std::string> our_names(const std::set<std::string>& stored,
                                              const std::set<std::string>& wanted,
-                                             const std::set<std::string>& may_lack) {
-  Names names;
-  for (const auto& name : stored) names[name] = name;
+                                             const std::set<std::string>& may_lack,
+                                             const std::string& part) {
+  auto names = kept(stored);
+  if (part.empty() && fits(names, wanted, may_lack)) return names;
+  names = part.empty() ? unwrapped(std::move(names)) : unwrapped(inside(names, part + "."));
   if (fits(names, wanted, may_lack)) return names;
-  names = unwrapped(std::move(names));
+  // Those of another network of the same source: still under the names that tell them apart.
+  auto nearest = names;
   // Renaming keeps their number.  Without this a file of a stranger could make it take long.
-  const bool may_fit =
-      names.size() <= wanted.size() && names.size() + may_lack.size() >= wanted.size();
-  if (!may_fit || fits(names, wanted, may_lack)) return names;
+  if (names.size() > 4 * wanted.size()) return nearest;
   for (const auto& source : weight_sources()) {
     auto candidate = renamed(names, source);
     if (fits(candidate, wanted, may_lack)) return candidate;
+    if (are_distinct(candidate) &&
+        count_wanted(candidate, wanted) > count_wanted(nearest, wanted)) {
+      nearest = std::move(candidate);
+    }
   }
-  return names;
+  return nearest;
+}
+
+std::vector<std::string> weight_parts(const std::set<std::string>& stored,
+                                      const std::set<std::string>& wanted) {
+  std::map<std::string, Names> parts;
+  for (const auto& name : stored) {
+    const auto dot = name.find('.');
+    if (dot != std::string::npos) parts[name.substr(0, dot)][name] = name.substr(dot + 1);
+  }
+  std::vector<std::string> found;
+  for (auto& [part, inner] : parts) {
+    const auto names = unwrapped(std::move(inner));
+    if (2 * count_wanted(names, wanted) > wanted.size()) found.push_back(part);
+  }
+  return found;
 }
 
 }  // namespace kelvin

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/shown_text.h"
+#include "kelvin/core/text.h"
 #include "kelvin/model/head.h"
 #include "kelvin/model/tensors_file.h"
 #include "kelvin/model/weight_names.h"
@@ -58,11 +62,10 @@ torch::Tensor interpolated(const torch::Tensor& embeddings, int64_t side) {
 torch::Tensor fitted(const torch::Tensor& stored, const torch::Tensor& wanted,
                      const std::string& name, const std::string& where, bool is_head) {
   auto tensor = stored;
-  const bool is_lossless = tensor.scalar_type() == wanted.scalar_type() ||
-                           (wanted.is_floating_point() && tensor.is_floating_point() &&
-                            tensor.element_size() < wanted.element_size());
-  check(is_lossless, where, ": '", name, "' must be ", torch::toString(wanted.scalar_type()),
-        ", is ", torch::toString(tensor.scalar_type()));
+  const bool is_known = tensor.scalar_type() == wanted.scalar_type() ||
+                        (wanted.is_floating_point() && tensor.is_floating_point());
+  check(is_known, where, ": '", name, "' must be ", torch::toString(wanted.scalar_type()), ", is ",
+        torch::toString(tensor.scalar_type()));
   const bool is_position = name.ends_with("pos_embed") && grid_side(tensor) > 0 &&
                            grid_side(wanted) > 0 && tensor.size(2) == wanted.size(2);
   if (is_position && tensor.sizes() != wanted.sizes()) {
@@ -72,20 +75,91 @@ torch::Tensor fitted(const torch::Tensor& stored, const torch::Tensor& wanted,
         tensor.sizes(), is_head ? "; --reset-head leaves it out and draws a new head" : "");
   check(!tensor.is_floating_point() || torch::isfinite(tensor).all().item<bool>(), where, ": '",
         name, "' must be finite, holds NaN or infinity");
+  // float64 is rounded, as PyTorch's own loading does.
+  tensor = tensor.to(wanted.scalar_type());
+  check(!tensor.is_floating_point() || torch::isfinite(tensor).all().item<bool>(), where, ": '",
+        name, "' must fit ", torch::toString(wanted.scalar_type()), ", holds a number beyond it");
   return tensor;
+}
+
+// "'a', 'b', 'c' and 4 more".
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    shown.push_back("'" + shown_text(names[i]) + "'");
+  }
+  const auto text = join(shown, ", ");
+  if (names.size() <= kShown) return text;
+  return text + " and " + std::to_string(names.size() - kShown) + " more";
+}
+
+// How many blocks each part has that is numbered: {"layer1", 9} for names to layer1.8.bn2.bias.
+std::map<std::string, int64_t> blocks_in(const std::set<std::string>& names) {
+  std::map<std::string, std::set<std::string>> numbers;
+  for (const auto& name : names) {
+    const auto parts = split(name, '.');
+    if (parts.size() < 3 || parts[1].empty()) continue;
+    const bool is_number = std::all_of(parts[1].begin(), parts[1].end(),
+                                       [](char letter) { return letter >= '0' && letter <= '9'; });
+    if (is_number) numbers[parts[0]].insert(parts[1]);
+  }
+  std::map<std::string, int64_t> blocks;
+  for (const auto& [part, each] : numbers) blocks[part] = static_cast<int64_t>(each.size());
+  return blocks;
+}
+
+// "; layer1 has 9 blocks where the model has 7, ..." of a network of another depth.
+std::string other_depth(const std::set<std::string>& ours, const std::set<std::string>& wanted) {
+  const auto there = blocks_in(ours);
+  std::vector<std::string> parts;
+  for (const auto& [part, count] : blocks_in(wanted)) {
+    const auto found = there.find(part);
+    if (found == there.end() || found->second == count) continue;
+    parts.push_back(part + " has " + std::to_string(found->second) +
+                    " blocks where the model has " + std::to_string(count));
+  }
+  return parts.empty() ? "are these weights of another architecture?" : join(parts, ", ");
 }
 
 // Whose names are not the model's own: says so in a way that tells architectures apart.
 void check_names(const std::set<std::string>& ours, const std::set<std::string>& wanted,
                  const std::set<std::string>& may_lack, const std::string& where) {
+  std::vector<std::string> missing;
   for (const auto& name : wanted) {
-    check(ours.contains(name) || may_lack.contains(name), where, ": has no tensor '", name,
-          "', which the model needs; are these weights of another architecture?");
+    if (!ours.contains(name) && !may_lack.contains(name)) missing.push_back(name);
   }
-  for (const auto& name : ours) {
-    check(wanted.contains(name), where, ": the model has no tensor '", shown_text(name),
-          "'; are these weights of another architecture?");
+  std::vector<std::string> extra;
+  std::set_difference(ours.begin(), ours.end(), wanted.begin(), wanted.end(),
+                      std::back_inserter(extra));
+  if (missing.empty() && extra.empty()) return;
+  const auto tensors = [](const std::vector<std::string>& names) {
+    return std::to_string(names.size()) + (names.size() == 1 ? " tensor" : " tensors");
+  };
+  std::string what;
+  if (!extra.empty()) {
+    what = "has " + tensors(extra) + " that the model has not (" + some_of(extra) + ")";
   }
+  if (!missing.empty()) {
+    what += (what.empty() ? "has not " : ", and has not ") + tensors(missing) +
+            " that the model needs (" + some_of(missing) + ")";
+  }
+  check(false, where, ": ", what, "; ", other_depth(ours, wanted));
+}
+
+// Which of several copies in the file is taken; empty if there is but one.
+std::string choice_of(const std::set<std::string>& stored, const std::set<std::string>& wanted,
+                      const std::map<std::string, std::string>& taken, const std::string& where) {
+  const auto parts = weight_parts(stored, wanted);
+  if (parts.size() < 2 || taken.empty()) return "";
+  const auto& any = taken.begin()->first;
+  const auto own = any.substr(0, any.find('.'));
+  std::vector<std::string> others;
+  for (const auto& part : parts) {
+    if (part != own) others.push_back("'" + shown_text(part) + "'");
+  }
+  return where + ": the weights taken are those of '" + shown_text(own) + "'; it also holds " +
+         join(others, ", ") + ", which init.pretrained_part would take";
 }
 
 }  // namespace
@@ -113,7 +187,8 @@ void save_weights(const std::filesystem::path& path, const Model& model) {
   write_safetensors(path, weights_of(model));
 }
 
-void load_weights(const std::filesystem::path& path, Model& model, const LoadOptions& options) {
+std::string load_weights(const std::filesystem::path& path, Model& model,
+                         const LoadOptions& options) {
   torch::NoGradGuard no_grad;
   const auto where = path.string();
   const auto stored = read_tensors(path);
@@ -126,7 +201,9 @@ void load_weights(const std::filesystem::path& path, Model& model, const LoadOpt
 
   NamedTensors fitting;
   std::set<std::string> ours;
-  const auto names = our_names(names_of(stored), names_of(wanted), may_lack);
+  const auto names = our_names(names_of(stored), names_of(wanted), may_lack, options.part);
+  check(options.part.empty() || !names.empty(), where, ": has no '", shown_text(options.part),
+        "'; init.pretrained_part must be a part of the file that holds tensors");
   for (const auto& [stored_name, name] : names) ours.insert(name);
   check_names(ours, names_of(wanted), may_lack, where);
   for (const auto& [stored_name, name] : names) {
@@ -135,6 +212,7 @@ void load_weights(const std::filesystem::path& path, Model& model, const LoadOpt
         fitted(stored.at(stored_name), wanted.at(name), name, where, head.contains(name));
   }
   for (const auto& [name, tensor] : fitting) wanted.at(name).copy_(tensor);
+  return choice_of(names_of(stored), names_of(wanted), names, where);
 }
 
 }  // namespace kelvin

@@ -19,12 +19,18 @@ void save_weights(const std::filesystem::path& path, const Model& model);
 
 struct LoadOptions {
   bool reset_head = false;  // leaves the head as it is, for a network with other classes
+  // Of a checkpoint that holds the weights and an average of them, the one that is not usual:
+  // "state_dict_ema"; empty: state_dict, model_state_dict, model or net.
+  std::string part = {};
 };
 
 // Loads weights that save_weights or somebody else's program wrote; names as in weight_names.h.
 // Every parameter of the model must be in the file, and nothing else may be; shapes must be the
 // model's, but for position embeddings of a square grid, which are interpolated; numbers must be
-// finite and fit the model's type without loss.  Otherwise an Error, and the model is unchanged.
-void load_weights(const std::filesystem::path& path, Model& model, const LoadOptions& options = {});
+// finite, and are converted to the model's type (float64 is rounded).  Otherwise an Error, and the
+// model is unchanged.  If the file holds several copies of the weights, returns a line that says
+// which were taken; otherwise nothing.
+std::string load_weights(const std::filesystem::path& path, Model& model,
+                         const LoadOptions& options = {});
 
 }  // namespace kelvin

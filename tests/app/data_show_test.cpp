@@ -66,7 +66,7 @@ TEST(DataShow, AnswersBadUsageWithOneLineAndCode2) {
       {{"glyphs11", "--output", output}, "did you mean 'glyphs10'?"},
       {{"glyphs10", "--output", output, "--count", "0"}, "--count: must be from 1 to"},
       {{"glyphs10", "--output", output, "--split", "dev"}, "--split: must be train or test"},
-      {{"glyphs10", "--output", folder / "no/where.png", "--count", "1"}, "no/where.png"},
+      {{"glyphs10", "--output", folder / "no/where.png", "--count", "1"}, "there is no folder "},
       {{"glyphs10", "--output", output, "data.name=glyphs100"}, "data.name: is 'glyphs10' already"},
       {{"glyphs10:x", "--output", output}, "take a path after a colon"},
       {{"imagefolder:bad\xff", "--output", output}, "data.name: must be UTF-8"},

@@ -19,5 +19,26 @@ TEST(Crc32c, HasThePublishedValues) {
   EXPECT_EQ(crc32c(std::string(ascending.rbegin(), ascending.rend())), 0x113FDB5CU);
 }
 
+// On every processor, of every length, wherever the bytes begin and wherever they are parted.
+TEST(Crc32c, IsTheSameByTablesAndPartByPart) {
+  std::string bytes;
+  uint32_t random = 1;
+  for (int i = 0; i < 100; ++i) {
+    random = random * 1664525 + 1013904223;
+    bytes += static_cast<char>(random >> 24);
+  }
+  EXPECT_EQ(crc32c_by_tables("123456789"), 0xE3069283U);
+  for (size_t begin = 0; begin < 16; ++begin) {
+    for (size_t end = begin; end < bytes.size(); ++end) {
+      const auto part = std::string_view(bytes).substr(begin, end - begin);
+      const auto whole = crc32c(part);
+      ASSERT_EQ(whole, crc32c_by_tables(part)) << begin << " to " << end;
+      const auto half = part.size() / 2;
+      ASSERT_EQ(whole, crc32c(part.substr(half), crc32c(part.substr(0, half))));
+      ASSERT_EQ(whole, crc32c_by_tables(part.substr(half), crc32c(part.substr(0, half))));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -247,7 +247,8 @@ upper = np.ascontiguousarray(logits.astype('<f4').view('<u2')[:, 1::2])
 np.savez(f'{sys.argv[1]}/logits-bfloat16.npz', logits=upper.view('V2'), labels=labels)
 )",
                 {folder_.path().string()});
-  const auto logits = torch::tensor({{2, 0.5, 0.}, {0, 4, -1.25}, {0, 0, 4.}}, torch::kFloat64);
+  const auto logits =
+      torch::tensor({{2., 0.5, 0.}, {0., 4., -1.25}, {0., 0., 4.}}, torch::kFloat64);
   int64_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
     const auto read = read_dump(entry.path());

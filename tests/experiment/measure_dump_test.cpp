@@ -204,7 +204,7 @@ TEST_F(MeasureDump, ReadsOnlyWhatTheMeasuresLookAt) {
   EXPECT_DOUBLE_EQ(value_of(measured({"accuracy", "logits_norm"}), "accuracy"), 2.0 / 3);
   EXPECT_EQ(rejected({"solution_rank"}), "'features' must have 3 rows, got [7, 4]");
   set("features", noise({3, 4}, 0));
-  EXPECT_EQ(value_of(measured({"solution_rank"}), "solution_rank"), 3);
+  EXPECT_EQ(value_of(measured({"solution_rank"}), "solution_rank"), 2);
   EXPECT_EQ(rejected({"layer_spectrum"}), "'layer/a' must be [3, ...], got [5, 4]");
   EXPECT_EQ(rejected(), "'layer/a' must be [3, ...], got [5, 4]");
 }

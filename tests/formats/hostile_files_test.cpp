@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/core/npz_file.h"
 #include "kelvin/core/text.h"
 #include "kelvin/formats/cifar_binary.h"
 #include "kelvin/formats/cifar_pickle.h"
@@ -22,6 +23,7 @@
 #include "tests/support/mats.h"
 #include "tests/support/mutations.h"
 #include "tests/support/pickles.h"
+#include "tests/support/python.h"
 #include "tests/support/safetensors.h"
 #include "tests/support/torch_files.h"
 
@@ -164,6 +166,97 @@ const StoredTensors kSomeTensors = {
          {.name = "count", .dtype = "U8", .shape = {}, .bytes = "0"}},
     .metadata = {{"format", "pt"}}};
 
+// What kelvin writes: a flipped bit of the tensors is always told.
+TEST(HostileFiles, OfSafetensorsWithAChecksum) {
+  auto tensors = kSomeTensors;
+  tensors.metadata[kChecksumKey] = checksum_text(tensors.tensors);
+  const auto file = safetensors_bytes(tensors);
+  const auto whole = parse_safetensors(file, "a");
+  expect_values_or_errors(file, kRounds, 59, [&](const std::string& bytes) {
+    const auto read = parse_safetensors(bytes, "a");
+    expect_whole(read);
+    if (bytes.size() != file.size() || bytes.find(kChecksumKey) == std::string::npos) return;
+    EXPECT_EQ(checksum_text(read.tensors), checksum_text(whole.tensors));
+  });
+}
+
+// Arrays fit their shapes.
+void expect_whole(const Arrays& arrays) {
+  for (const auto& [name, array] : arrays) {
+    const auto element = array.dtype == "bf16" ? 2 : array.dtype.at(1) - '0';
+    EXPECT_EQ(static_cast<int64_t>(array.bytes.size()), array.size() * element) << name;
+  }
+}
+
+// What a script for NumPy saves as sys.argv[1].
+std::string numpy_file(const std::string& script) {
+  const TemporaryFolder folder;
+  python_output("import sys, io, numpy as np\n" + script, {folder / "a"});
+  return whole_file(folder / "a");
+}
+
+const std::string kEveryDtype = R"(
+arrays = {}
+for t in ['f2', '>f2', 'f4', '>f4', 'f8', 'i1', 'i2', '>i2', 'i4', 'i8', '>i8', 'u1', 'u2', 'u4', 'u8',
+          '>u8', 'b1', 'V2']:
+    x = np.arange(6).reshape(2, 3).astype(t) if t != 'V2' else np.zeros((2, 3), 'u2').view('V2')
+    arrays[t] = np.asfortranarray(x) if len(arrays) % 2 else x
+)";
+
+TEST(HostileFiles, OfNpzOfEveryDtype) {
+  uint32_t seed = 80;
+  for (const char* function : {"savez", "savez_compressed"}) {
+    const auto valid =
+        numpy_file(kEveryDtype + "np." + function + "(open(sys.argv[1], 'wb'), **arrays)\n");
+    expect_values_or_errors(valid, kRounds, ++seed,
+                            [](const std::string& bytes) { expect_whole(parse_npz(bytes, "a")); });
+  }
+}
+
+// A zip of one member, whose checksum and sizes are true: damage reaches the array.
+std::string zipped(const std::string& content, bool is_deflated) {
+  const auto stored = is_deflated ? packed(content, -15) : content;
+  const auto put = [](std::string& bytes, uint64_t number, size_t width) {
+    bytes.append(reinterpret_cast<const char*>(&number), width);
+  };
+  std::string member;
+  put(member, 20, 2);
+  put(member, 0, 2);
+  put(member, is_deflated ? 8 : 0, 2);
+  put(member, 0, 4);
+  put(member, crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()), 4);
+  put(member, stored.size(), 4);
+  put(member, content.size(), 4);
+  put(member, 5, 2);
+  put(member, 0, 2);
+  std::string file = "PK\x03\x04" + member + "x.npy" + stored;
+  const auto central = file.size();
+  file += "PK\x01\x02" + std::string("\x14\0", 2) + member + std::string(14, '\0') + "x.npy";
+  const auto length = file.size() - central;
+  file += "PK\x05\x06" + std::string(4, '\0');
+  put(file, 1, 2);
+  put(file, 1, 2);
+  put(file, length, 4);
+  put(file, central, 4);
+  put(file, 0, 2);
+  return file;
+}
+
+TEST(HostileFiles, OfNpyWithTrueChecksums) {
+  uint32_t seed = 90;
+  for (const char* array :
+       {"np.arange(6, dtype='f4').reshape(2, 3)", "np.asfortranarray(np.ones((2, 3), '>f2'))",
+        "np.ones((2, 1), 'b1')", "np.arange(4, dtype='>u8')", "np.zeros(3, 'u2').view('V2')"}) {
+    const auto valid = numpy_file("np.save(open(sys.argv[1], 'wb'), " + std::string(array) + ")");
+    const auto read = [&](const std::string& npy) {
+      expect_whole(parse_npz(zipped(npy, /*is_deflated=*/false), "a"));
+      expect_whole(parse_npz(zipped(npy, /*is_deflated=*/true), "a"));
+    };
+    expect_values_or_errors(valid, kRounds, ++seed, read);
+    expect_values_or_errors_of_text(valid, kRounds, ++seed, read);
+  }
+}
+
 TEST(HostileFiles, OfSafetensors) {
   expect_values_or_errors(
       safetensors_bytes(kSomeTensors), kRounds, 60,
@@ -191,6 +284,17 @@ both('a', collections.OrderedDict([
     ('whole', x), ('transposed', x.t()), ('part', x[1:, ::2]), ('flag', torch.tensor([True, False])),
     ('half', torch.ones(3).half()), ('number', torch.tensor(7)), ('none', torch.zeros(0, 2)),
     ('inner', {'parameter': torch.nn.Parameter(torch.ones(2)), 1: torch.ones(1)}), ('epoch', 3)]))
+import argparse
+class Callback: pass
+noted = torch.ones(2)
+noted.note = 'kept apart'
+both('b', {'state_dict': collections.OrderedDict(w=x.double(), noted=noted), 'state_dict_ema': {'w': x},
+           'args': argparse.Namespace(lr=0.1, ids=[1, 2]), 'metric': np.float64(1.5),
+           'rng': np.random.PCG64(1).state, 'callback': Callback(), 'set': {1, 2}, 'epoch': 3,
+           'complex': torch.ones(1, dtype=torch.complex64), 'size': torch.Size([1])})
+with zipfile.ZipFile('b.zip') as archive:
+    open('pickle of b', 'wb').write(archive.read('b/data.pkl'))
+both('five', {'w': x, 'args': argparse.Namespace(b=bytearray(b'x'))}, pickle_protocol=5)
 with zipfile.ZipFile('a.zip') as archive:
     open('pickle', 'wb').write(archive.read('a/data.pkl'))
 )");
@@ -198,32 +302,40 @@ with zipfile.ZipFile('a.zip') as archive:
 }
 
 TEST(HostileFiles, OfTorchZips) {
-  expect_values_or_errors(
-      torch_samples().bytes("a.zip"), kRounds, 70,
-      [](const std::string& bytes) { expect_whole(parse_torch_file(bytes, "a")); });
+  uint32_t seed = 700;
+  for (const char* name : {"a.zip", "b.zip", "five.zip"}) {
+    expect_values_or_errors(
+        torch_samples().bytes(name), kRounds, ++seed,
+        [](const std::string& bytes) { expect_whole(parse_torch_file(bytes, "a")); });
+  }
 }
 
 TEST(HostileFiles, OfOldTorchFiles) {
-  expect_values_or_errors(
-      torch_samples().bytes("a.old"), kRounds, 71,
-      [](const std::string& bytes) { expect_whole(parse_torch_file(bytes, "a")); });
+  uint32_t seed = 710;
+  for (const char* name : {"a.old", "b.old", "five.old"}) {
+    expect_values_or_errors(
+        torch_samples().bytes(name), kRounds, ++seed,
+        [](const std::string& bytes) { expect_whole(parse_torch_file(bytes, "a")); });
+  }
 }
 
 // Damage to the pickle alone: checksums of the zip would hide it.
 TEST(HostileFiles, OfPicklesOfTorch) {
-  const std::string storage(64, '\1');
+  const std::string storage(128, '\1');
   TorchStorages storages;
   const std::vector<std::string> keys = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   for (const auto& key : keys) storages[key] = storage;
-  expect_values_or_errors(
-      torch_samples().bytes("pickle"), 2 * kRounds, 72, [&](const std::string& bytes) {
-        const auto pickle = parse_pickle(bytes, "a", torch_names());
-        const auto tensors = torch_tensors(pickle, storages, bytes.size() + storage.size(), "a");
-        size_t copied = 0;
-        for (const auto& copy : *tensors.copies) copied += copy.size();
-        EXPECT_LE(copied, 4 * (bytes.size() + storage.size()) + 65536);
-        expect_whole(tensors);
-      });
+  for (const char* name : {"pickle", "pickle of b"}) {
+    expect_values_or_errors(
+        torch_samples().bytes(name), 2 * kRounds, 72, [&](const std::string& bytes) {
+          const auto pickle = parse_pickle(bytes, "a", torch_names());
+          const auto tensors = torch_tensors(pickle, storages, bytes.size() + storage.size(), "a");
+          size_t copied = 0;
+          for (const auto& copy : *tensors.copies) copied += copy.size();
+          EXPECT_LE(copied, 4 * (bytes.size() + storage.size()) + 65536);
+          expect_whole(tensors);
+        });
+  }
 }
 
 // Numbers of a pickle as text, so that offsets, sizes and strides take every extreme.

@@ -247,5 +247,44 @@ TEST(SafetensorsBytes, RefusesWhatCouldNotBeRead) {
             "safetensors_bytes: header must have at most 100000000 bytes, has more");
 }
 
+StoredTensors with_checksum() {
+  StoredTensors tensors{
+      .tensors = {{.name = "a", .dtype = "F32", .shape = {2}, .bytes = "abcdefgh"},
+                  {.name = "b", .dtype = "U8", .shape = {0}, .bytes = ""},
+                  {.name = "c", .dtype = "U8", .shape = {1}, .bytes = "9"}},
+      .metadata = {{"format", "pt"}}};
+  tensors.metadata[kChecksumKey] = checksum_text(tensors.tensors);
+  return tensors;
+}
+
+TEST(SafetensorsChecksum, IsOfAllBytesOfTheTensors) {
+  const std::string whole = "abcdefgh9";
+  const StoredTensor joined{.name = "x", .dtype = "U8", .shape = {9}, .bytes = whole};
+  EXPECT_EQ(checksum_text(with_checksum().tensors), checksum_text({joined}));
+  EXPECT_EQ(checksum_text({{.name = "x", .dtype = "U8", .shape = {9}, .bytes = "123456789"}}),
+            "e3069283");
+}
+
+TEST(SafetensorsChecksum, TellsEveryFlippedBitOfTheTensors) {
+  const auto file = safetensors_bytes(with_checksum());
+  const auto read = parse_safetensors(file, "a");
+  EXPECT_EQ(read.metadata, (std::map<std::string, std::string>{{"format", "pt"}}));
+  for (size_t place = file.size() - 9; place < file.size(); ++place) {
+    for (int bit = 0; bit < 8; ++bit) {
+      auto damaged = file;
+      damaged[place] = static_cast<char>(damaged[place] ^ (1 << bit));
+      EXPECT_EQ(error_of([&] { parse_safetensors(damaged, "a"); }),
+                "a: its tensors do not have the checksum that kelvin gave them: the file is "
+                "damaged, or another program changed them and kept kelvin.crc32c");
+    }
+  }
+}
+
+TEST(SafetensorsChecksum, NeedNotBeThere) {
+  auto plain = with_checksum();
+  plain.metadata.erase(kChecksumKey);
+  EXPECT_EQ(parse_safetensors(safetensors_bytes(plain), "a").tensors.size(), 3U);
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -70,5 +70,29 @@ TEST(WeightSources, AreAllDocumented) {
   }
 }
 
+TEST(OurNames, AreThoseOfThePartThatIsAskedFor) {
+  const Set stored = {"state_dict.a", "state_dict_ema.n_averaged", "state_dict_ema.module.a"};
+  EXPECT_EQ(our_names(stored, {"a"}, {}).begin()->first, "state_dict.a");
+  const auto average = our_names(stored, {"a"}, {}, "state_dict_ema");
+  EXPECT_EQ(average.size(), 1U);
+  EXPECT_EQ(average.at("state_dict_ema.module.a"), "a");
+  EXPECT_TRUE(our_names(stored, {"a"}, {}, "state").empty());
+}
+
+TEST(OurNames, OfAnotherNetworkAreThoseOfTheSourceThatFitsBest) {
+  const auto names = our_names({"linear.weight", "extra"}, {"fc.weight"}, {});
+  EXPECT_EQ(names.at("linear.weight"), "fc.weight");
+  EXPECT_EQ(names.at("extra"), "extra");
+}
+
+TEST(WeightParts, AreThoseThatHoldMostOfTheNames) {
+  const Set wanted = {"a", "b.c", "d"};
+  EXPECT_EQ(weight_parts({"model.a", "model.b.c", "ema.module.a", "ema.module.b.c", "ema.module.d",
+                          "optimizer.a", "x"},
+                         wanted),
+            (std::vector<std::string>{"ema", "model"}));
+  EXPECT_TRUE(weight_parts({"a", "b.c", "d"}, wanted).empty());
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -79,13 +79,14 @@ TEST_F(Weights, MayLackTheCountsOfBatches) {
 
 TEST_F(Weights, MustAllBeThere) {
   EXPECT_EQ(error_after([](auto& tensors) { tensors.erase("fc.bias"); }),
-            "has no tensor 'fc.bias', which the model needs; are these weights of another "
+            "has not 1 tensor that the model needs ('fc.bias'); are these weights of another "
             "architecture?");
 }
 
 TEST_F(Weights, MustBelongToTheModel) {
   EXPECT_EQ(error_after([](auto& tensors) { tensors["extra"] = torch::zeros({1}); }),
-            "the model has no tensor 'extra'; are these weights of another architecture?");
+            "has 1 tensor that the model has not ('extra'); are these weights of another "
+            "architecture?");
 }
 
 TEST_F(Weights, MustHaveTheModelsShape) {
@@ -95,10 +96,14 @@ TEST_F(Weights, MustHaveTheModelsShape) {
             "'fc.bias' must be [10], is [9]; --reset-head leaves it out and draws a new head");
 }
 
-TEST_F(Weights, MustFitTheModelsTypeWithoutLoss) {
+TEST_F(Weights, MustFitTheModelsType) {
   EXPECT_EQ(
-      error_after([](auto& tensors) { tensors["fc.bias"] = torch::zeros({10}, torch::kFloat64); }),
-      "'fc.bias' must be Float, is Double");
+      error_after([](auto& tensors) { tensors["fc.bias"] = torch::zeros({10}, torch::kInt64); }),
+      "'fc.bias' must be Float, is Long");
+  EXPECT_EQ(error_after([](auto& tensors) {
+              tensors["fc.bias"] = torch::full({10}, 1e300, torch::kFloat64);
+            }),
+            "'fc.bias' must fit Float, holds a number beyond it");
   save_weights(path(), *small_model(1));
   auto tensors = read_tensors(path());
   tensors["fc.bias"] = torch::full({10}, 1.5, torch::kFloat16);
@@ -119,12 +124,15 @@ TEST_F(Weights, MustBeFinite) {
 TEST_F(Weights, OfAnotherArchitectureAreRefused) {
   save_weights(path(), *built_model("resnet18", {{"width", 0.125}}));
   EXPECT_EQ(error_of_loading(*small_model(2)),
-            "the model has no tensor 'layer1.1.bn1.bias'; are these weights of another "
-            "architecture?");
+            "has 48 tensors that the model has not ('layer1.1.bn1.bias', "
+            "'layer1.1.bn1.num_batches_tracked', 'layer1.1.bn1.running_mean' and 45 more); layer1 "
+            "has 2 blocks where the model has 1, layer2 has 2 blocks where the model has 1, layer3 "
+            "has 2 blocks where the model has 1, layer4 has 2 blocks where the model has 1");
   save_weights(path(), *built_model("mlp", {{"width", 4}}));
-  EXPECT_EQ(error_of_loading(*small_model(2)),
-            "has no tensor 'bn1.bias', which the model needs; are these weights of another "
-            "architecture?");
+  const auto message = error_of_loading(*small_model(2));
+  EXPECT_TRUE(message.starts_with("has ")) << message;
+  EXPECT_NE(message.find(", and has not "), std::string::npos) << message;
+  EXPECT_TRUE(message.ends_with("; are these weights of another architecture?")) << message;
 }
 
 // Renaming tables are tried on names of any file: none may take them long or crash.
@@ -136,10 +144,12 @@ TEST_F(Weights, WithNamesOfAStrangerAreRefusedInOneLine) {
   };
   const auto digits = "encoder.layers.encoder_layer_" + std::string(300'000, '1');
   EXPECT_NE(named(digits).find("names must have at most 1024 bytes"), std::string::npos);
-  EXPECT_NE(named(digits.substr(0, 1000)).find("has no tensor 'layers.0.bias'"), std::string::npos);
+  EXPECT_NE(named(digits.substr(0, 1000)).find("tensors that the model needs ('layers.0.bias', "),
+            std::string::npos);
   save_weights(path(), *small_model(1));
   EXPECT_EQ(error_after([](auto& tensors) { tensors["\x1b[2J\r"] = torch::zeros({1}); }),
-            "the model has no tensor '?[2J?'; are these weights of another architecture?");
+            "has 1 tensor that the model has not ('?[2J?'); are these weights of another "
+            "architecture?");
 }
 
 TEST_F(Weights, WithoutPositionsAreRefused) {
@@ -283,6 +293,91 @@ torch.save(m.state_dict(), sys.argv[2], _use_new_zipfile_serialization=False)
   load_weights(folder_ / "legacy.pth", *second);
   const auto images = torch::randn({1, 3, 64, 64});
   EXPECT_TRUE(first->forward(images).equal(second->forward(images)));
+}
+
+// Published weights are under the names of their source: a deeper network of it is told by its
+// blocks, not by names that were not translated.
+TEST_F(RenamedWeights, OfAnotherDepthAreToldByTheirBlocks) {
+  const auto published = [&](const std::string& name) {
+    save_weights(path(), *built_model(name));
+    NamedTensors renamed;
+    for (const auto& [ours, tensor] : read_tensors(path())) {
+      renamed["module." + std::regex_replace(ours, std::regex("^fc\\."), "linear.")] = tensor;
+    }
+    write_safetensors(path(), renamed);
+  };
+  published("resnet56");
+  EXPECT_EQ(error_of_loading(*built_model("resnet44")),
+            "has 72 tensors that the model has not ('layer1.7.bn1.bias', "
+            "'layer1.7.bn1.num_batches_tracked', 'layer1.7.bn1.running_mean' and 69 more); layer1 "
+            "has 9 blocks where the model has 7, layer2 has 9 blocks where the model has 7, layer3 "
+            "has 9 blocks where the model has 7");
+  published("resnet44");
+  EXPECT_EQ(error_of_loading(*built_model("resnet56")),
+            "has not 60 tensors that the model needs ('layer1.7.bn1.bias', "
+            "'layer1.7.bn1.running_mean', 'layer1.7.bn1.running_var' and 57 more); layer1 has 7 "
+            "blocks where the model has 9, layer2 has 7 blocks where the model has 9, layer3 has 7 "
+            "blocks where the model has 9");
+}
+
+// As timm and torchvision's references save them: arguments, scalars of NumPy, an average beside
+// the weights, all in float64.
+TEST_F(Weights, OfWholeCheckpointsLoadAndSayWhichCopyTheyAre) {
+  python_output(R"(
+import argparse, collections, sys, numpy as np, torch, torchvision
+torch.manual_seed(0)
+m = torchvision.models.resnet18(num_classes=10).double()
+o = torch.optim.SGD(m.parameters(), 0.1, momentum=0.9)
+s = torch.optim.lr_scheduler.StepLR(o, 3)
+average = collections.OrderedDict((k, v * 2 if v.is_floating_point() else v)
+                                  for k, v in m.state_dict().items())
+args = argparse.Namespace(lr=0.1, device=torch.device('cpu'))
+torch.save({'epoch': 3, 'arch': 'resnet18', 'state_dict': m.state_dict(), 'args': args,
+            'optimizer': o.state_dict(), 'state_dict_ema': average, 'metric': np.float64(76.5)},
+           sys.argv[1] + '/timm.pth')
+torch.save({'model': torch.nn.DataParallel(m).state_dict(), 'lr_scheduler': s.state_dict(),
+            'model_ema': {'n_averaged': torch.tensor(3),
+                          **{'module.' + k: v for k, v in average.items()}}, 'args': args},
+           sys.argv[1] + '/torchvision.pth', _use_new_zipfile_serialization=False)
+torch.save({'state_dict': {'model.' + k: v for k, v in m.state_dict().items()},
+            'hyper_parameters': args, 'callbacks': {argparse.Namespace: {'a': 1}}},
+           sys.argv[1] + '/lightning.ckpt')
+torch.save(m.float().state_dict(), sys.argv[1] + '/plain.pth')
+)",
+                {folder_.path().string()});
+  const auto weights = [&](const std::string& name, const std::string& part, std::string& said) {
+    const auto model = built_model("resnet18", {{"stem", "imagenet"}});
+    said = load_weights(folder_ / name, *model, {.part = part});
+    return weights_of(*model).at("layer3.1.conv2.weight").clone();
+  };
+  std::string said;
+  const auto plain = weights("plain.pth", "", said);
+  EXPECT_EQ(said, "");
+  EXPECT_TRUE(weights("lightning.ckpt", "", said).equal(plain));
+  EXPECT_EQ(said, "");
+  EXPECT_TRUE(weights("timm.pth", "", said).equal(plain));
+  EXPECT_EQ(said, (folder_ / "timm.pth") +
+                      ": the weights taken are those of 'state_dict'; it also holds "
+                      "'state_dict_ema', which init.pretrained_part would take");
+  EXPECT_TRUE(weights("timm.pth", "state_dict_ema", said).equal(plain * 2));
+  EXPECT_NE(said.find("those of 'state_dict_ema'; it also holds 'state_dict'"), std::string::npos);
+  EXPECT_TRUE(weights("torchvision.pth", "", said).equal(plain));
+  EXPECT_NE(said.find("those of 'model'; it also holds 'model_ema'"), std::string::npos) << said;
+  EXPECT_TRUE(weights("torchvision.pth", "model_ema", said).equal(plain * 2));
+  EXPECT_EQ(error_of([&] { weights("timm.pth", "ema", said); }),
+            (folder_ / "timm.pth") +
+                ": has no 'ema'; init.pretrained_part must be a part of the file that holds "
+                "tensors");
+}
+
+TEST_F(Weights, AreKnownToBeDamagedByTheirChecksum) {
+  save_weights(path(), *small_model(1));
+  auto bytes = whole_file(path());
+  bytes[bytes.size() - 1000] ^= 1;
+  std::ofstream(path(), std::ios::binary) << bytes;
+  EXPECT_NE(
+      error_of_loading(*small_model(2)).find("do not have the checksum that kelvin gave them"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ class TorchFiles {
   }
 
   std::string bytes(const std::string& name) const { return read_file(folder_ / name); }
+  bool has(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
 
  private:
   static constexpr const char* kPrelude = R"(
@@ -41,6 +43,8 @@ dtypes = {torch.float64: 'F64', torch.float32: 'F32', torch.float16: 'F16', torc
 
 def flat(value, prefix=''):
     for key, item in value.items():
+        if not isinstance(key, (str, int)):
+            continue
         if isinstance(item, dict):
             yield from flat(item, f'{prefix}{key}.')
         elif isinstance(item, torch.Tensor):
