@@ -4,13 +4,13 @@
 #include "app/data_folder.h"
 #include "app/exit_code.h"
 #include "app/format_flag.h"
+#include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/metadata.h"
 #include "app/run_context.h"
 #include "app/run_result.h"
 #include "app/threads_flag.h"
 #include "app/verb.h"
-#include "kelvin/core/check.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -35,7 +35,10 @@ class Resume : public Verb {
     const auto format = format_.format();
     const auto data_folder = data_folder_.folder();
     const auto before = load_run(run_);
-    check(before.status != RunStatus::finished, run_, ": is finished; nothing to resume");
+    if (before.status == RunStatus::finished) {  // what was asked for is there
+      print_for_people(fmt::format("kelvin resume: {}: is finished; nothing to resume\n", run_));
+      return print_run_result("resume", run_, format);
+    }
     const auto& api = load_compute_library(threads_for(before));
     ProgressBar bar(is_quiet_);
     auto context = run_context(bar);
