@@ -99,6 +99,9 @@ void prepare_process(int64_t threads) {
   // be it the BLAS's own threads, they would keep it from what they wait for.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) set_default("GOMP_SPINCOUNT", "20000");
   if (has_avx512(cpu_flags())) set_default("ATEN_CPU_CAPABILITY", "avx512");
+  // Products of bfloat16 by AMX end with an illegal instruction: Linux wants to be asked for its
+  // tiles, which oneDNN of Debian 12 does not do.
+  set_default("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16");
   keep_freed_memory();
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -192,6 +193,89 @@ TEST(Readme, NamesVerbsAndFlagsThatExist) {
 
 TEST(Readme, ShowsAtLeastOneCommand) {
   EXPECT_FALSE(shell_lines(whole_file(root() / "README.md")).empty());
+}
+
+// Whether a published dataset lies where KELVIN_DATA says.
+bool is_there(const std::string& dataset) {
+  const char* folder = std::getenv("KELVIN_DATA");
+  return folder != nullptr && *folder != '\0' &&
+         run_tool({"data", "verify", dataset}).exit_code == 0;
+}
+
+// What is typed behind a command of the README so that it takes a moment.
+const std::string kTiny =
+    " data.train_samples=256 data.test_samples=128 train.epochs=1 measure.train_samples=128 "
+    "measure.epoch_samples=64";
+
+// Types README.md's commands of the tool into a shell, one after the other in one new folder, as
+// somebody who copies them would.
+class ReadmeCommands {
+ public:
+  explicit ReadmeCommands(std::vector<std::string> environment = {})
+      : environment_(std::move(environment)) {
+    fs::create_directory_symlink(KELVIN_BINARY_DIR, folder_ / "build");
+    for (const auto& line : shell_lines(whole_file(root() / "README.md"))) {
+      if (line.starts_with("build/kelvin ")) lines_.push_back(line);
+    }
+  }
+
+  const std::vector<std::string>& lines() const { return lines_; }
+
+  void type(const std::string& line) const {
+    const auto command = "cd " + folder_.path().string() + " && " + line;
+    const auto result = StartedCommand({"/bin/sh", "-c", command}, environment_).wait();
+    EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+    EXPECT_NE(result.out, "") << line;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::vector<std::string> environment_;
+  std::vector<std::string> lines_;
+};
+
+bool is_job(const std::string& line, const std::string& words) {
+  return line.starts_with("build/kelvin " + words + " ");
+}
+
+// A second of training takes the place of minutes, and drawn images that of downloaded ones; all
+// that follows is typed as it is printed.
+void type_with_tiny_runs(const ReadmeCommands& readme) {
+  ASSERT_GE(readme.lines().size(), 15U);
+  for (const auto& line : readme.lines()) {
+    if (is_job(line, "demo") || is_job(line, "bench") || is_job(line, "data fetch")) continue;
+    const bool is_download = line.find("cifar10") != std::string::npos;
+    readme.type(line + (is_job(line, "train") ? kTiny : "") +
+                (is_download ? " data.name=glyphs10" : ""));
+  }
+}
+
+TEST(ReadmeCommandsSlow, EndWellOnTinyRuns) { type_with_tiny_runs(ReadmeCommands()); }
+
+TEST(ReadmeCommandsSlow, EndWellOnTinyRunsOnOneThread) {
+  type_with_tiny_runs(ReadmeCommands({"OMP_NUM_THREADS=1"}));
+}
+
+// Every line as it is printed, but one epoch in place of the half an hour of thirty on CIFAR-10.
+// Without published data that one works on drawn images, and nothing is fetched.
+void type_all(const ReadmeCommands& readme) {
+  ASSERT_GE(readme.lines().size(), 15U);
+  for (const auto& line : readme.lines()) {
+    const bool is_published = line.find("cifar10") != std::string::npos;
+    const bool is_long = is_job(line, "train") && line.find("--epochs 30") != std::string::npos;
+    std::string more = is_long ? " train.epochs=1" : "";
+    if (is_published && !is_there("cifar10")) {
+      if (is_job(line, "data fetch")) continue;
+      more += " data.name=glyphs10";
+    }
+    readme.type(line + more);
+  }
+}
+
+TEST(ReadmeCommandsSlow, EndWellAsPrinted) { type_all(ReadmeCommands()); }
+
+TEST(ReadmeCommandsSlow, EndWellAsPrintedOnOneThread) {
+  type_all(ReadmeCommands({"OMP_NUM_THREADS=1"}));
 }
 
 TEST(Extending, ShowsTheExamplesThatAreCompiled) {

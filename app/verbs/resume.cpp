@@ -2,6 +2,7 @@
 
 #include "app/compute_library.h"
 #include "app/exit_code.h"
+#include "app/human_text.h"
 #include "app/interrupts.h"
 #include "app/machine.h"
 #include "app/metadata.h"
@@ -30,7 +31,10 @@ class Resume : public Verb {
     const auto format = common().format();
     const auto data_folder = common().data_folder();
     const auto before = load_run(run_);
-    check(before.status != RunStatus::finished, run_, ": is finished; nothing to resume");
+    if (before.status == RunStatus::finished) {  // what was asked for is there
+      print_for_people(fmt::format("kelvin resume: {}: is finished; nothing to resume\n", run_));
+      return print_run_result("resume", run_, format);
+    }
     const auto& api = load_compute_library(threads_for(before));
     ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);

@@ -180,10 +180,17 @@ TEST_F(ResumeVerb, RefusesOtherThreadsUnlessInexact) {
   EXPECT_EQ(load_run(folder / "run").status, RunStatus::finished);
 }
 
-TEST_F(ResumeVerb, RefusesARunThatIsFinishedOrNone) {
+// As a shell's loop that resumes until all is done wants it.
+TEST_F(ResumeVerb, ChangesNothingInARunThatIsFinishedAndShowsIt) {
+  const auto metadata = whole_file(undisturbed() + "/metadata.json");
   const auto finished = run_tool({"resume", undisturbed()});
-  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.err, "kelvin resume: " + undisturbed() + ": is finished; nothing to resume\n");
+  EXPECT_NE(finished.out.find("solution rank"), std::string::npos) << finished.out;
+  EXPECT_EQ(whole_file(undisturbed() + "/metadata.json"), metadata);
+}
+
+TEST_F(ResumeVerb, RefusesWhatIsNoRun) {
   const TemporaryFolder folder;
   const auto none = run_tool({"resume", folder.path().string()});
   EXPECT_EQ(none.exit_code, 2);
