@@ -70,6 +70,7 @@ class DamagedRunsSlow : public testing::Test {
   // A fresh copy of one of the two.
   static void copy(const std::string& run, const std::string& to) {
     fs::remove_all(to);
+    fs::create_directories(fs::path(to).parent_path());
     fs::copy(run, to, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   }
 

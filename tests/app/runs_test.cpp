@@ -127,7 +127,8 @@ TEST(RunsVerb, WarnsOfAFolderThatItMayNotLookIntoAndGoesOn) {
   fs::create_directories(folder / "closed/inside");
   fs::permissions(folder / "closed", fs::perms::owner_all);
   for (const std::string verb : {"runs", "prune", "report"}) {
-    std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups"};
+    std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
+                                      "--clear-groups"};
     for (const auto& word : tool_words({verb, folder.path().string()})) words.push_back(word);
     if (verb == "prune") words.emplace_back("--dry-run");
     if (verb == "report") {
