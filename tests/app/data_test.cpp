@@ -149,7 +149,8 @@ TEST(DataVerify, FindsImageFoldersByThemselves) {
   EXPECT_EQ(reports.at(0).at("name"), "imagefolder:pets");
   EXPECT_EQ(reports.at(0).at("verdict"), "readable");
   EXPECT_EQ(reports.at(0).at("splits").at(1).at("samples"), 2);
-  const auto text = run_data({"verify", "-q", "imagefolder:" + folder / "pets", "--thorough"});
+  const auto text = run_tool(
+      {"data", "verify", "-q", "imagefolder:" + folder / "pets", "--thorough"}, {"COLUMNS=200"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("readable  train 2, val 2"), std::string::npos) << text.out;
 }
