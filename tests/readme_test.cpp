@@ -256,14 +256,13 @@ TEST(ReadmeCommandsSlow, EndWellOnTinyRunsOnOneThread) {
   type_with_tiny_runs(ReadmeCommands({"OMP_NUM_THREADS=1"}));
 }
 
-// Every line as it is printed, but one epoch in place of the half an hour of thirty on CIFAR-10.
-// Without published data that one works on drawn images, and nothing is fetched.
+// Every line as it is printed.  Without published data those of CIFAR-10 work on drawn images, and
+// nothing is fetched.
 void type_all(const ReadmeCommands& readme) {
   ASSERT_GE(readme.lines().size(), 15U);
   for (const auto& line : readme.lines()) {
     const bool is_published = line.find("cifar10") != std::string::npos;
-    const bool is_long = is_job(line, "train") && line.find("--epochs 30") != std::string::npos;
-    std::string more = is_long ? " train.epochs=1" : "";
+    std::string more;
     if (is_published && !is_there("cifar10")) {
       if (is_job(line, "data fetch")) continue;
       more += " data.name=glyphs10";

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kelvin/experiment/measure_model.h"
+#include "kelvin/experiment/run_settings.h"
+#include "kelvin/measures/detectors/detector.h"
+#include "kelvin/measures/measure.h"
+#include "tests/support/threads.h"
+
+namespace kelvin {
+namespace {
+
+std::string listed(const std::vector<std::string>& names) { return nlohmann::json(names).dump(); }
+
+// All that can be measured of a network that was just built: real layers, real parameters.
+class ThreadCountSlow : public testing::TestWithParam<std::string> {
+ protected:
+  ThreadCountSlow() {
+    auto names = measures().names();
+    if (GetParam() != "vit_tiny") std::erase(names, "attention_rank");
+    Config config;
+    for (const auto& each : std::vector<std::string>{
+             "data.name=glyphs10", "data.train_samples=1500", "data.test_samples=1100",
+             "model.name=" + GetParam(), "model.width=0.125", "measure.train_samples=1500",
+             "measure.names=" + listed(names), "measure.detectors=[\"all\"]",
+             "measure.linear_probe.max_iterations=3"}) {
+      config.apply_override(each);
+    }
+    settings_.emplace(RunSettings::from(config));
+    dataset_ = load_dataset("glyphs10", settings_->request);
+    foreign_ = load_dataset("textures10", {.train_samples = 600, .test_samples = 1100});
+    model_ = settings_->build_model(shape_for(dataset_));
+  }
+
+  Measured measured(int threads) {
+    const ThreadCount count(threads);
+    return measure_model(*model_, dataset_, {foreign_}, *settings_, {});
+  }
+
+  std::optional<RunSettings> settings_;
+  Dataset dataset_;
+  Dataset foreign_;
+  std::shared_ptr<Model> model_;
+};
+
+void expect_equal_up_to_rounding(const Readings& actual, const Readings& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    auto fields = fields_of(actual[i]);
+    auto wanted = fields_of(expected[i]);
+    fields.erase("value");
+    wanted.erase("value");
+    EXPECT_EQ(fields.at("name"), wanted.at("name"));
+    EXPECT_NEAR(actual[i].value, expected[i].value, 1e-9 * std::abs(expected[i].value) + 1e-12)
+        << wanted;
+  }
+}
+
+TEST_P(ThreadCountSlow, ChangesNoReading) {
+  const auto one = measured(1);
+  ASSERT_GT(one.readings.size(), 100U);
+  for (const int threads : {2, 4}) {
+    SCOPED_TRACE(threads);
+    const auto several = measured(threads);
+    expect_equal_up_to_rounding(several.readings, one.readings);
+    ASSERT_EQ(several.scores.size(), one.scores.size());
+    for (size_t i = 0; i < one.scores.size(); ++i) {
+      SCOPED_TRACE(one.scores[i].detector);
+      const auto& expected = one.scores[i].id_scores;
+      const auto& actual = several.scores[i].id_scores;
+      ASSERT_EQ(actual.size(), expected.size());
+      for (size_t k = 0; k < expected.size(); ++k) {
+        ASSERT_NEAR(actual[k], expected[k], 1e-9 * std::abs(expected[k]) + 1e-12);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, ThreadCountSlow, testing::Values("resnet10", "vit_tiny"));
+
+}  // namespace
+}  // namespace kelvin
