@@ -71,7 +71,8 @@ void reject_leftovers(const CLI::App& command) {
 // A path that looks like a setting is the likely reason for a missing input.
 std::string hint_of_path(const std::vector<std::string>& words) {
   for (const auto& word : words) {
-    if (!is_setting(word) || !std::filesystem::exists(word)) continue;
+    std::error_code ignored;  // a setting may be longer than any path
+    if (!is_setting(word) || !std::filesystem::exists(word, ignored)) continue;
     return "; '" + word + "' is read as a setting, write ./" + word + " if it is a path";
   }
   return "";

@@ -34,7 +34,8 @@ void check_replaceable(const fs::path& path, std::string_view mark) {
   const auto status = fs::status(path, ignored);
   if (!fs::exists(status)) return;
   check(!fs::is_directory(status), path.string(), ": is a folder, must be a file");
-  check(!fs::is_regular_file(status) || has_mark(path, mark), path.string(),
+  const bool is_empty = fs::is_regular_file(status) && fs::file_size(path, ignored) == 0;
+  check(!fs::is_regular_file(status) || is_empty || has_mark(path, mark), path.string(),
         ": exists, and kelvin did not write it as what it is to become; move it away, or name "
         "another file");
 }

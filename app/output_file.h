@@ -10,7 +10,7 @@ constexpr std::string_view kMarkOfPage = "<meta name=\"generator\" content=\"kel
 constexpr std::string_view kMarkOfFigure = "role=\"img\" class=\"figure\">";
 constexpr std::string_view kMarkOfPicture("tEXtSoftware\0kelvin", 19);
 constexpr std::string_view kMarkOfArrays = "kelvin";  // the comment of the zip
-constexpr std::string_view kMarkOfScores = "population,score\n";
+constexpr std::string_view kMarkOfScores = "population,score";
 
 // The one rule of all that is written where a flag says: a path that is free is taken, and a file
 // that kelvin wrote as such is replaced; a folder, or a file of somebody else, is an Error.  Asked

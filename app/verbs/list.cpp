@@ -97,7 +97,7 @@ class List : public Verb {
     const bool is_known = std::find(kinds.begin(), kinds.end(), kind_) != kinds.end();
     const auto guess = nearest_name(kind_, kinds);
     check(is_known, "nothing called '", kind_, "' to list",
-          guess.empty() ? "" : "; did you mean '" + guess + "'?",
+          guess.empty() ? "." : "; did you mean '" + guess + "'?",
           " There are: ", join(kinds, ", "));
     print_table(table_of(kind_), format);
     return kSuccess;

@@ -134,8 +134,9 @@ class OodVerb : public Verb {
   // NAME=x.npz, or x.npz, which is called x.  A path may have an equals sign in it.
   static NamedDump dump_of(const std::string& word) {
     const auto equals = word.find('=');
+    std::error_code ignored;  // a name may be longer than any path
     const bool is_named = equals != std::string::npos && equals > 0 && word.find('/') > equals &&
-                          !fs::is_regular_file(word);
+                          !fs::is_regular_file(word, ignored);
     const fs::path npz = is_named ? word.substr(equals + 1) : word;
     check(npz.has_stem(), "--ood: must be x.npz or NAME=x.npz beside dumps, got '", word, "'");
     return {.name = is_named ? word.substr(0, equals) : npz.stem().string(), .npz = npz};

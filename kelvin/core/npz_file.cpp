@@ -330,7 +330,7 @@ Arrays read_members(const ByteReader& reader,
     auto array = take_npy(bytes, where);
     check(member.method == kZipStored || bytes.crc() == member.crc, where,
           ": its checksum is wrong");
-    arrays[name] = std::move(array);
+    check(arrays.emplace(name, std::move(array)).second, where, ": is there twice");
   }
   return arrays;
 }

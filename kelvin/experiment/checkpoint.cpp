@@ -200,10 +200,18 @@ void restore_links(const fs::path& run, const Checkpoint& last) {
     link_checkpoint(run, CheckpointLink::last, last.training.step);
   }
   if (!folder_behind(run, CheckpointLink::best).empty() || last.best_accuracy < 0) return;
-  // The oldest that knows of this accuracy is the one that reached it.
+  // The oldest that knows of this accuracy is the one that reached it; a damaged one is not needed
+  // to go on.
+  const auto knows_it = [&](const fs::path& folder) {
+    try {
+      return fs::exists(folder / kFacts) &&
+             read_facts(folder / kFacts).best_accuracy == last.best_accuracy;
+    } catch (const Error&) {
+      return false;
+    }
+  };
   for (const auto& [step, folder] : checkpoints_by_step(run)) {
-    if (!fs::exists(folder / kFacts)) continue;
-    if (read_facts(folder / kFacts).best_accuracy != last.best_accuracy) continue;
+    if (!knows_it(folder)) continue;
     link_checkpoint(run, CheckpointLink::best, step);
     return;
   }

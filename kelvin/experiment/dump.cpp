@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/npz_file.h"
@@ -115,6 +116,18 @@ double temperature_of(const DumpArrays& arrays) {
   return temperature;
 }
 
+// What the classifier gives, in float64; of some samples at a time, because features may be many.
+torch::Tensor logits_of(const Record& record) {
+  constexpr int64_t kTogether = 4096;
+  const auto weight = record.weight.to(torch::kFloat64).t();
+  std::vector<torch::Tensor> parts;
+  for (const auto& rows : record.features.split(kTogether)) {
+    parts.push_back(rows.to(torch::kFloat64).matmul(weight));
+  }
+  const auto logits = torch::cat(parts);
+  return record.bias.defined() ? logits + record.bias.to(torch::kFloat64) : logits;
+}
+
 }  // namespace
 
 Dump read_dump(const std::filesystem::path& npz, const DumpOptions& options) {
@@ -140,8 +153,9 @@ void add_classifier(Dump& dump, const std::filesystem::path& npz) {
   record.bias = arrays.numbers("bias", dump);
   if (record.features.defined()) {
     check_floats(arrays.where(), "features", record.features, 2);
-    check(record.features.size(0) == record.logits.size(0), arrays.where(),
-          ": 'features' must have ", record.logits.size(0), " rows, got ", record.features.sizes());
+    check(record.features.size(0) == record.logits.size(0) && record.features.size(1) > 0,
+          arrays.where(), ": 'features' must have ", record.logits.size(0),
+          " rows and at least one column, got ", record.features.sizes());
   }
   check_classifier(record, arrays.where());
 }
@@ -190,8 +204,7 @@ void tell_of_guesses(const Dump& dump, const std::filesystem::path& npz,
 std::string classifier_caveat(const Record& record, const std::string& where) {
   if (!record.weight.defined() || !record.features.defined()) return "";
   const auto logits = record.logits.to(torch::kFloat64);
-  auto expected = record.features.to(torch::kFloat64).matmul(record.weight.to(torch::kFloat64).t());
-  if (record.bias.defined()) expected += record.bias.to(torch::kFloat64);
+  const auto expected = logits_of(record);
   // What bfloat16 may round away, and sums of it.
   constexpr double kRounding = 0.03;
   const auto largest = [](const torch::Tensor& values) {
@@ -201,11 +214,11 @@ std::string classifier_caveat(const Record& record, const std::string& where) {
   const auto apart = largest(logits - expected);
   if (apart <= kRounding * scale) return "";
   auto text = c10::str(where, ": 'weight'", record.bias.defined() ? " and 'bias'" : "",
-                       " do not give 'logits' from 'features' (up to ", apart,
+                       " do not give 'logits' from 'features' (up to ", short_number(apart),
                        " apart): detectors that use them mean nothing");
   const auto factor = ((logits * expected).sum() / expected.square().sum()).item<double>();
   if (largest(logits - factor * expected) <= kRounding * largest(logits)) {
-    text += c10::str("; logits are ", factor,
+    text += c10::str("; logits are ", short_number(factor),
                      " times what they give: store them before the division by a temperature");
   }
   return text;

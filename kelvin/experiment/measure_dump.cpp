@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "kelvin/core/byte_text.h"
@@ -55,7 +56,9 @@ std::vector<NamedMeasure> candidates(const std::vector<std::string>& asked, cons
   for (const auto& name : measures().names()) sections.push_back("measure." + name);
   settings.reject_unknown_sections(sections);
   std::vector<NamedMeasure> made;
+  std::set<std::string> seen;
   for (const auto& name : asked.empty() ? measures().names() : asked) {
+    check(seen.insert(name).second, "measure.names: '", name, "' is there twice");
     auto own = settings.section("measure." + name);
     made.push_back({.name = name, .measure = measures().find(name).make(context, own)});
     own.reject_unknown_keys();

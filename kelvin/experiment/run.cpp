@@ -225,9 +225,9 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   check_measures(settings, *model, data);
   check_can_go_on(before, settings, data, *model, start, changes.empty());
 
+  if (start) restore_links(path, *start);
   folder.remove_readings();  // somebody may have measured it in between
   RunLog::cut_back(path, start ? start->sizes : Sizes());
-  if (start) restore_links(path, *start);
   const auto step = start ? start->training.step : 0;
   folder.add_resumption({.metadata = metadata, .step = step, .changes = changes});
   if (!changes.empty()) context.warn("goes on with other settings: " + text_of(changes));

@@ -9,7 +9,9 @@ namespace {
 using Names = std::map<std::string, std::string>;  // stored to ours
 
 // What training scripts put the weights into, beside optimizer and epoch.
-const std::vector<std::string> kContainers = {"state_dict.", "model_state_dict.", "model.", "net."};
+const std::vector<std::string> kContainers = {
+    "state_dict.", "model_state_dict.", "model_state.", "model.", "network.",
+    "net.",        "weights.",          "params."};
 // What wraps a network that was trained on several devices or compiled.
 const std::vector<std::string> kWrappers = {"module.", "_orig_mod."};
 
@@ -33,22 +35,35 @@ Names inside(const Names& names, const std::string& prefix) {
   return kept;
 }
 
-// An average of weights counts what it is of, beside them.
-const std::string kAverages = "n_averaged";
+// What counts something beside the weights: an average what it is of, a profiler operations.
+bool is_count(const std::string& name) {
+  return name == "n_averaged" || name.ends_with("total_ops") || name.ends_with("total_params");
+}
 
+// Wrappers may be in one another, in any order.
 Names without_wrappers(Names names) {
-  std::erase_if(names, [](const auto& pair) { return pair.second == kAverages; });
-  for (const auto& wrapper : kWrappers) {
-    if (all_start_with(names, wrapper)) names = inside(names, wrapper);
+  std::erase_if(names, [](const auto& pair) { return is_count(pair.second); });
+  for (bool is_changed = true; is_changed;) {
+    is_changed = false;
+    for (const auto& wrapper : kWrappers) {
+      if (!all_start_with(names, wrapper)) continue;
+      names = inside(names, wrapper);
+      is_changed = true;
+    }
   }
   return names;
 }
 
 Names unwrapped(Names names) {
-  for (const auto& container : kContainers) {
-    if (any_starts_with(names, container)) names = inside(names, container);
+  // A wrapper may be around a container, and a container in another one.
+  constexpr int kDeepest = 4;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    for (const auto& container : kContainers) {
+      if (any_starts_with(names, container)) names = inside(names, container);
+    }
+    names = without_wrappers(std::move(names));
   }
-  return without_wrappers(std::move(names));
+  return names;
 }
 
 Names kept(const std::set<std::string>& stored) {

@@ -62,7 +62,9 @@ torch::Tensor interpolated(const torch::Tensor& embeddings, int64_t side) {
 torch::Tensor fitted(const torch::Tensor& stored, const torch::Tensor& wanted,
                      const std::string& name, const std::string& where, bool is_head) {
   auto tensor = stored;
+  // Who averages or casts a state dict casts the counters of normalisation too.
   const bool is_known = tensor.scalar_type() == wanted.scalar_type() ||
+                        name.ends_with("num_batches_tracked") ||
                         (wanted.is_floating_point() && tensor.is_floating_point());
   check(is_known, where, ": '", name, "' must be ", torch::toString(wanted.scalar_type()), ", is ",
         torch::toString(tensor.scalar_type()));

@@ -18,6 +18,13 @@
 namespace kelvin {
 namespace {
 
+// Paths on a command line need not be UTF-8, of which JSON is made: bytes that are none become
+// U+FFFD.
+std::string text_of(const nlohmann::ordered_json& json, int indent = -1) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false,
+                   nlohmann::ordered_json::error_handler_t::replace);
+}
+
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
@@ -168,13 +175,13 @@ void check_can_create_run(const fs::path& path) {
 RunFolder RunFolder::create(const fs::path& path, const Config& config, const Json& metadata) {
   check_can_create_run(path);
   check(metadata.is_object() || metadata.is_null(), path.string(),
-        ": metadata must be a JSON object, got ", metadata.dump());
+        ": metadata must be a JSON object, got ", text_of(metadata));
   std::error_code failure;
   fs::create_directories(path, failure);
   check(!failure, path.string(), ": cannot be made: ", failure.message());
   RunFolder folder(path);
   write_file_atomically(path / "metadata.json",
-                        (metadata.is_null() ? Json::object() : metadata).dump(1) + "\n");
+                        text_of(metadata.is_null() ? Json::object() : metadata, 1) + "\n");
   folder.set_status(RunStatus::running);
   // Last, because it is what makes the folder a run.
   write_file_atomically(path / "config.toml", config.to_toml());
@@ -201,7 +208,7 @@ void RunFolder::add_resumption(const Resumption& resumption) const {
   auto& resumed = whole[kResumed];
   if (!resumed.is_array()) resumed = Json::array();
   resumed.push_back(std::move(entry));
-  write_file_atomically(path_ / "metadata.json", whole.dump(1) + "\n");
+  write_file_atomically(path_ / "metadata.json", text_of(whole, 1) + "\n");
 }
 
 void RunFolder::add_readings(const Readings& readings) const { merge_readings(path_, readings); }

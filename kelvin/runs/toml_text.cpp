@@ -114,7 +114,8 @@ std::string toml_text_of(const Value& value) {
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
     return text;
   }
-  return value.dump();  // JSON's texts, integers and booleans are TOML's too
+  // JSON's texts, integers and booleans are TOML's too; bytes that are not UTF-8 become U+FFFD.
+  return value.dump(-1, ' ', /*ensure_ascii=*/false, Value::error_handler_t::replace);
 }
 
 }  // namespace kelvin

@@ -122,5 +122,20 @@ TEST_F(OutputFile, OfTheDemoIsAReportOfOurs) {
   EXPECT_EQ(read_file(at("demo/report.html")), kForeign);
 }
 
+TEST_F(OutputFile, MayBeThereAndEmpty) {
+  write_file_atomically(at("empty.html"), "");
+  EXPECT_EQ(run_tool({"report", at("runs"), "--output", at("empty.html")}).exit_code, 0);
+}
+
+TEST_F(OutputFile, OfScoresMayCarryALongName) {
+  const std::string name(240, 'n');
+  for (const int time : {1, 2}) {
+    const auto result =
+        run_tool({"ood", "--id-train", at("a.npz"), "--id-test", at("b.npz"), "--ood",
+                  name + "=" + at("c.npz"), "--detectors", "msp", "--output", at("scores"), "-q"});
+    EXPECT_EQ(result.exit_code, 0) << time << ": " << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -147,6 +147,14 @@ TEST(TrainVerb, PrefersFlagsToTheFileAndAssignmentsToFlags) {
   EXPECT_EQ(config.at("seed"), 1);
 }
 
+TEST(TrainVerb, TakesAFolderWhoseNameIsNotUtf8) {
+  const TemporaryFolder folder;
+  const auto name = folder / "run\xff";
+  const auto result = run_tool(with(tiny_run(name), {"--quiet"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(load_run(name).status, RunStatus::finished);
+}
+
 TEST(TrainVerb, LeavesARunThatOtherVerbsRead) {
   const TemporaryFolder folder;
   const auto result = run_tool(with(tiny_run(folder / "run"), {"--quiet"}));

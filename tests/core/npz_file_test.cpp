@@ -526,5 +526,17 @@ TEST(ReadNpz, LooksAtWantedMembersOnly) {
   EXPECT_EQ(arrays.at("x").shape, std::vector<int64_t>{2});
 }
 
+TEST(ReadNpz, RefusesAnArrayThatIsThereTwice) {
+  const TemporaryFolder folder;
+  python_output(
+      "import sys, io, zipfile, numpy as np\n"
+      "data = io.BytesIO(); np.save(data, np.zeros(3))\n"
+      "with zipfile.ZipFile(sys.argv[1], 'w') as z:\n"
+      "    z.writestr('a.npy', data.getvalue()); z.writestr('a', data.getvalue())\n",
+      {folder / "x.npz"});
+  const auto message = error_of([&] { read_npz(folder / "x.npz"); });
+  EXPECT_TRUE(message.ends_with(": is there twice")) << message;
+}
+
 }  // namespace
 }  // namespace kelvin

@@ -204,7 +204,7 @@ TEST_F(DumpFile, RejectsLabelsThatDoNotFit) {
 
 TEST_F(DumpFile, RejectsAClassifierThatDoesNotFit) {
   set("features", torch::zeros({2, 5}));
-  EXPECT_EQ(rejected(), "'features' must have 3 rows, got [2, 5]");
+  EXPECT_EQ(rejected(), "'features' must have 3 rows and at least one column, got [2, 5]");
   set("features", torch::zeros({3, 5}));
   set("weight", torch::zeros({4, 5}));
   EXPECT_EQ(rejected(), "'weight' must have 3 rows, got [4, 5]");
@@ -271,7 +271,7 @@ np.savez(f'{sys.argv[1]}/logits-bfloat16.npz', logits=upper.view('V2'), labels=l
 TEST_F(DumpFile, ReadsTheClassifierOnlyIfItIsAskedFor) {
   set("features", torch::zeros({7, 5}));
   EXPECT_FALSE(dump({.with_classifier = false}).record.features.defined());
-  EXPECT_EQ(rejected(), "'features' must have 3 rows, got [7, 5]");
+  EXPECT_EQ(rejected(), "'features' must have 3 rows and at least one column, got [7, 5]");
 }
 
 }  // namespace

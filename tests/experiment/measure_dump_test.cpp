@@ -202,7 +202,8 @@ TEST_F(MeasureDump, ReadsOnlyWhatTheMeasuresLookAt) {
   set("features", noise({7, 4}, 0));
   set("layer/a", noise({5, 4}, 0));
   EXPECT_DOUBLE_EQ(value_of(measured({"accuracy", "logits_norm"}), "accuracy"), 2.0 / 3);
-  EXPECT_EQ(rejected({"solution_rank"}), "'features' must have 3 rows, got [7, 4]");
+  EXPECT_EQ(rejected({"solution_rank"}),
+            "'features' must have 3 rows and at least one column, got [7, 4]");
   set("features", noise({3, 4}, 0));
   EXPECT_EQ(value_of(measured({"solution_rank"}), "solution_rank"), 2);
   EXPECT_EQ(rejected({"layer_spectrum"}), "'layer/a' must be [3, ...], got [5, 4]");

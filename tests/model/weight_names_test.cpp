@@ -94,5 +94,19 @@ TEST(WeightParts, AreThoseThatHoldMostOfTheNames) {
   EXPECT_TRUE(weight_parts({"a", "b.c", "d"}, wanted).empty());
 }
 
+TEST(OurNames, ComeOutOfWrappersAndContainersInAnyOrder) {
+  for (const std::string prefix :
+       {"_orig_mod.module.", "module._orig_mod.", "state_dict.module.model.", "model.state_dict.",
+        "network.", "weights.", "params.", "model_state."}) {
+    const auto names = our_names({prefix + "a", prefix + "b"}, {"a", "b"}, {});
+    EXPECT_EQ(names.at(prefix + "a"), "a") << prefix;
+  }
+}
+
+TEST(OurNames, LeaveOutCountsBesideTheWeights) {
+  const auto names = our_names({"a", "a.total_ops", "total_params", "n_averaged"}, {"a"}, {});
+  EXPECT_EQ(names.size(), 1U);
+}
+
 }  // namespace
 }  // namespace kelvin

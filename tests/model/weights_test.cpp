@@ -113,6 +113,19 @@ TEST_F(Weights, MustFitTheModelsType) {
   EXPECT_EQ(other->named_parameters()["fc.bias"].min().item<double>(), 1.5);
 }
 
+// Who averages a state dict turns its counters into floats.
+TEST_F(Weights, MayHaveCountersOfAnotherType) {
+  save_weights(path(), *small_model(1));
+  auto tensors = read_tensors(path());
+  for (auto& [name, tensor] : tensors) {
+    if (name.ends_with("num_batches_tracked")) tensor = torch::full({}, 7, torch::kFloat32);
+  }
+  write_safetensors(path(), tensors);
+  const auto other = small_model(2);
+  load_weights(path(), *other);
+  EXPECT_EQ(other->named_buffers()["bn1.num_batches_tracked"].item<int64_t>(), 7);
+}
+
 TEST_F(Weights, MustBeFinite) {
   for (const float value :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
