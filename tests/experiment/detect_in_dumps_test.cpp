@@ -188,10 +188,13 @@ TEST_F(DetectInDumps, RefusesDumpsOfAnotherTemperatureOrClassifier) {
 TEST_F(DetectInDumps, RefusesNamesThatAreThereTwiceOrMeanAGroup) {
   auto twice = request();
   twice.ood.push_back(twice.ood[0]);
-  EXPECT_EQ(error_of([&] { detect_in_dumps(twice, {}); }), "--ood: 'svhn' is there twice");
+  EXPECT_EQ(error_of([&] { detect_in_dumps(twice, {}); }),
+            "--ood: 'svhn' is there twice; give one of them another name, as NAME=x.npz");
   auto group = request();
   group.ood[0].name = "near";
-  EXPECT_EQ(error_of([&] { detect_in_dumps(group, {}); }), "--ood: 'near' is the name of a group");
+  EXPECT_EQ(error_of([&] { detect_in_dumps(group, {}); }),
+            "--ood: 'near' is what the mean over the datasets of --near is called; give the data "
+            "another name, as NAME=x.npz");
   EXPECT_EQ(error_of([&] { detect_in_dumps(request({"measure.near=[\"svnh\"]"}), {}); }),
             "measure.near: 'svnh' is none of the foreign datasets");
 }

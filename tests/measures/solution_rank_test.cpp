@@ -322,9 +322,8 @@ TEST(SolutionRank, SaysWhenThereAreFewerSamplesThanItCouldTellApart) {
     const auto readings = measured("solution_rank", {logits_record(noise({samples, kClasses}, 3))});
     return rank_reading(readings, kShiftFree).definition.value("caveat", "");
   };
-  EXPECT_EQ(
-      caveat_of(5),
-      "no more than the 5 samples, which can show nothing of a rank up to 7: take more samples");
+  EXPECT_EQ(caveat_of(5),
+            "5 samples cannot show a rank above 5, and 7 is possible: take more samples");
   EXPECT_EQ(caveat_of(7), "");
 }
 

@@ -63,6 +63,7 @@ import numpy as np
 raw = open(sys.argv[1], 'rb').read()
 length = struct.unpack('<Q', raw[:8])[0]
 header = json.loads(raw[8:8 + length])
+assert set(header.pop('__metadata__')) == {'kelvin.crc32c'}, header
 for name, entry in sorted(header.items()):
     begin, end = entry['data_offsets']
     kind = {'F32': '<f4', 'I64': '<i8'}[entry['dtype']]
