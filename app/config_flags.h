@@ -11,14 +11,13 @@
 namespace kelvin {
 
 // The verbs that take settings of a run; a flag may be for several of them.
-enum ConfigUse : unsigned {
-  kForTrain = 1,
-  kForMeasure = 2,
-  kForOod = 4,
-  kForProbe = 8,
-  kForTruncate = 16,
-  kForCalibrate = 32,
-};
+using ConfigUse = unsigned;
+constexpr ConfigUse kForTrain = 1;
+constexpr ConfigUse kForMeasure = 2;
+constexpr ConfigUse kForOod = 4;
+constexpr ConfigUse kForProbe = 8;
+constexpr ConfigUse kForTruncate = 16;
+constexpr ConfigUse kForCalibrate = 32;
 
 // The flags that describe one run.  Each stands for a config key; the names are timm's.
 class ConfigFlags {

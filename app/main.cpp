@@ -73,7 +73,7 @@ std::string hint_of_path(const std::vector<std::string>& words) {
   for (const auto& word : words) {
     std::error_code ignored;  // a setting may be longer than any path
     if (!is_setting(word) || !std::filesystem::exists(word, ignored)) continue;
-    return "; '" + word + "' is read as a setting, write ./" + word + " if it is a path";
+    return fmt::format("; '{0}' is read as a setting, write ./{0} if it is a path", word);
   }
   return "";
 }

@@ -32,6 +32,7 @@ constexpr std::array kKinds = {
 
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
+  names.reserve(kKinds.size());
   for (const auto& kind : kKinds) names.emplace_back(kind.name);
   return names;
 }
