@@ -21,9 +21,9 @@ demo: needs-build build/build.ninja  ## the method on embedded data: a table and
 	@$(BUILD) --target kelvin_tool catalog
 	@build/kelvin demo
 
-test: tests-configured  ## build everything, run the fast tests
-	@$(BUILD)
-	@scripts/run-tests -LE 'slow|paper'
+test: tests-configured  ## build everything, run the fast tests; those of one area with ONLY=measures/detectors/neco
+	@$(BUILD) $(if $(ONLY),--target $(shell scripts/run-tests --program $(ONLY)))
+	@scripts/run-tests $(if $(ONLY),--only $(ONLY),-LE 'slow|paper')
 
 test-slow: tests-configured  ## build everything, run the slow tests
 	@$(BUILD)

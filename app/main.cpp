@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "app/exit_code.h"
-#include "app/help_text.h"
-#include "app/human_text.h"
-#include "app/setting_words.h"
-#include "app/terminal.h"
-#include "app/verb.h"
-#include "app/version.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/help_text.h"
+#include "app/cli/human_text.h"
+#include "app/cli/setting_words.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
+#include "app/cli/version.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "benchmarks/tool_process.h"
-#include "kelvin/core/npz_file.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/formats/npz_file.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "kelvin/math/tempered_cross_entropy.h"
+#include "kelvin/ops/cross_entropy.h"
 
 // What a step of training pays for its loss, forwards and backwards: ours beside LibTorch's with
 // the same outputs and beside LibTorch's bare loss.  Run with

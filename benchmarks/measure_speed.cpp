@@ -13,12 +13,12 @@
 #include <string>
 
 #include "benchmarks/tool_process.h"
-#include "kelvin/core/npz_file.h"
 #include "kelvin/data/batches.h"
-#include "kelvin/experiment/measure_set.h"
-#include "kelvin/math/layer_matrices.h"
-#include "kelvin/math/tensor_arrays.h"
-#include "kelvin/representations/extract.h"
+#include "kelvin/experiment/evaluate/extract.h"
+#include "kelvin/experiment/evaluate/measure_set.h"
+#include "kelvin/experiment/run/run_store.h"
+#include "kelvin/formats/npz_file.h"
+#include "kelvin/ops/layer_matrices.h"
 
 namespace {
 

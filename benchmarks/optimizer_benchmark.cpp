@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kelvin/math/plain_path.h"
+#include "kelvin/ops/reference_ops.h"
 #include "kelvin/train/optimizer.h"
 
 // What a step of training pays for moving the weights: one pass over all of them beside
@@ -24,7 +24,7 @@ class Stepped {
   }
 
   void step() {
-    const PlainScope path(plain_);
+    const ReferenceOpsScope path(plain_);
     optimizer_.step(kRate);
   }
 

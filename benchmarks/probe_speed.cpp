@@ -19,10 +19,10 @@
 #include "benchmarks/tool_process.h"
 #include "kelvin/core/check.h"
 #include "kelvin/data/batches.h"
-#include "kelvin/experiment/measure_set.h"
-#include "kelvin/math/layer_matrices.h"
+#include "kelvin/experiment/evaluate/extract.h"
+#include "kelvin/experiment/evaluate/measure_set.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
+#include "kelvin/ops/layer_matrices.h"
 
 namespace {
 

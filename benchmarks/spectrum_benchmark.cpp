@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "kelvin/math/spectrum.h"
+#include "kelvin/numerics/spectrum.h"
 
 namespace kelvin {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "app/machine.h"
+#include "app/cli/machine.h"
 
 namespace kelvin {
 

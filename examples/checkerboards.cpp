@@ -34,12 +34,13 @@ Dataset load(const DatasetRequest& request) {
   return dataset;
 }
 
-const bool registered = datasets().add("checkerboards", {
-                                                            .summary = "boards by square width",
-                                                            .reference = "",
-                                                            .classes = kClasses,
-                                                            .load = load,
-                                                        });
+const bool checkerboards_registered =
+    datasets().add("checkerboards", {
+                                        .summary = "boards by square width",
+                                        .reference = "",
+                                        .classes = kClasses,
+                                        .load = load,
+                                    });
 
 }  // namespace
 }  // namespace kelvin

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -54,7 +54,7 @@ class MeanEntropy : public Measure {
   double samples_ = 0;
 };
 
-const bool registered = measures().add(
+const bool mean_entropy_registered = measures().add(
     "mean_entropy", {
                         .summary = "mean entropy of the probabilities over ln(classes)",
                         .reference = "Unpacking Softmax, section 3.1",

@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kelvin {
-namespace {
+namespace kelvin::architecture_test {
 
 namespace fs = std::filesystem;
 
@@ -22,25 +21,31 @@ using Folders = std::set<std::string>;
 const std::map<std::string, Folders> kMayInclude = {
     {"core", {}},
     {"formats", {"core"}},
+    {"statistics", {"core"}},
     {"sources", {"core", "formats"}},
-    {"runs", {"core"}},
-    {"report", {"core", "formats", "runs"}},
-    {"math", {"core"}},
-    {"data", {"core", "formats", "sources", "math"}},
-    {"model", {"core", "math", "formats"}},
-    {"train", {"core", "math", "data", "model"}},
-    {"representations", {"core", "math", "data", "model"}},
-    {"measures", {"core", "math", "representations"}},
+    {"runs", {"core", "formats"}},
+    {"report", {"core", "formats", "statistics", "runs"}},
+    {"kernels", {"core"}},
+    {"ops", {"core", "kernels"}},
+    {"numerics", {"core", "kernels", "ops", "statistics"}},
+    {"data", {"core", "formats", "sources", "ops"}},
+    {"model", {"core", "formats", "ops"}},
+    {"train", {"core", "ops", "data", "model"}},
+    {"measures", {"core", "ops", "numerics", "statistics", "model"}},
     {"experiment",
-     {"core", "formats", "sources", "runs", "math", "data", "model", "train", "representations",
-      "measures"}},
+     {"core", "formats", "statistics", "sources", "runs", "ops", "numerics", "data", "model",
+      "train", "measures"}},
     {"app",
-     {"core", "formats", "sources", "runs", "report", "math", "data", "model", "train",
-      "representations", "measures", "experiment"}},
+     {"core", "formats", "statistics", "sources", "runs", "report", "ops", "numerics", "data",
+      "model", "train", "measures", "experiment"}},
 };
 
+// All that measures see of a model.
+const std::set<std::string> kModelHeadersOfMeasures = {"kelvin/model/record.h"};
+
 // What must start fast links no LibTorch.
-const Folders kWithoutTorch = {"core", "formats", "sources", "runs", "report", "app"};
+const Folders kWithoutTorch = {"core", "formats", "statistics", "sources",
+                               "runs", "report",  "kernels",    "app"};
 
 fs::path root() { return KELVIN_SOURCE_DIR; }
 
@@ -128,6 +133,16 @@ TEST(Architecture, LetsIncludesPointLeftOnly) {
   }
 }
 
+TEST(Architecture, KeepsModelsFromMeasures) {
+  for (const auto& source : all_sources()) {
+    if (folder_of(source) != "measures") continue;
+    for (const auto& include : includes_of(source)) {
+      if (!is_ours(include) || folder_of(include) != "model") continue;
+      EXPECT_TRUE(kModelHeadersOfMeasures.contains(include)) << source << ": " << include;
+    }
+  }
+}
+
 TEST(Architecture, HasNoCycles) {
   for (const auto& [folder, others] : kMayInclude) {
     for (const auto& other : others) {
@@ -157,9 +172,9 @@ TEST(Architecture, KeepsLibTorchOutOfWhatMustStartFast) {
   }
 }
 
-// kelvin/math/parallel_for.h says why.
+// kelvin/ops/parallel_for.h says why.
 TEST(Architecture, HasOneParallelLoop) {
-  const std::string allowed = "kelvin/math/parallel_for.cpp";
+  const std::string allowed = "kelvin/ops/parallel_for.cpp";
   const std::regex others(
       R"(at::(parallel_for|parallel_reduce|launch|intraop_launch)\b|#pragma omp)");
   bool is_found = false;
@@ -206,5 +221,4 @@ TEST(Architecture, HasATestForEverySourceOfTheLibrary) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::architecture_test

@@ -11,8 +11,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::readme_test {
 
 namespace fs = std::filesystem;
 
@@ -297,5 +296,4 @@ TEST(Readme, LinksToFilesThatExist) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::readme_test

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "app/bench/scripts.h"
-#include "app/installation.h"
+#include "app/cli/compute.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 

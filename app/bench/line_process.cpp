@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "app/cli/child_runs.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 
@@ -30,14 +31,6 @@ Pipe open_pipe(const std::string& name) {
   std::array<int, 2> ends = {-1, -1};
   check(::pipe2(ends.data(), O_CLOEXEC) == 0, name, ": no pipe to it: ", std::strerror(errno));
   return {.reading = ends[0], .writing = ends[1]};
-}
-
-std::string last_line_of(const fs::path& log) {
-  if (!fs::is_regular_file(log)) return "";
-  auto text = read_file(log);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  const auto newline = text.rfind('\n');
-  return newline == std::string::npos ? text : text.substr(newline + 1);
 }
 
 // A program that ended while we write to it is told by write(), not by a signal that ends us.

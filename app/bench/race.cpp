@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "app/bench/scratch_folder.h"
-#include "app/interrupts.h"
+#include "app/cli/interrupts.h"
 #include "kelvin/core/check.h"
 
 namespace kelvin {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/bench/race.h"
-#include "kelvin/report/table.h"
+#include "kelvin/report/tables/table.h"
 
 namespace kelvin {
 

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <iostream>
 
-#include "app/bench/jobs.h"
-#include "app/compute_library.h"
-#include "app/exit_code.h"
-#include "app/run_context.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/run_context.h"
+#include "app/verbs/bench.h"
 #include "kelvin/core/check.h"
 
 namespace kelvin {
@@ -86,12 +86,12 @@ class StepSide : public Verb {
     };
     api.bench_steps(request, context);
     if (!std::cin) return;
-    const auto peak = api.product_peak(precision, context);
+    const auto peak = api.peak_gemm(precision, context);
     answer({{"peak_gflops", peak.gflops}, {"peak_precision", peak.precision}});
   }
 };
 
-const bool registered = bench_jobs().add(
+const bool step_registered = bench_subcommands().add(
     "step", {
                 .summary = "kelvin's side of 'train': takes steps as JSON lines on stdin ask for",
                 .make = [] { return std::make_unique<StepSide>(); },

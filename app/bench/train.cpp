@@ -1,17 +1,15 @@
 #include <fmt/format.h>
 
-#include "app/bench/jobs.h"
 #include "app/bench/race.h"
 #include "app/bench/race_table.h"
-#include "app/exit_code.h"
-#include "app/flag_values.h"
-#include "app/human_text.h"
-#include "app/interrupts.h"
-#include "app/json_text.h"
-#include "app/machine.h"
-#include "app/progress_bar.h"
-#include "app/setting_words.h"
-#include "app/terminal.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/human_text.h"
+#include "app/cli/interrupts.h"
+#include "app/cli/machine.h"
+#include "app/cli/progress_bar.h"
+#include "app/cli/setting_words.h"
+#include "app/cli/terminal.h"
+#include "app/verbs/bench.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 
@@ -124,7 +122,7 @@ class TrainBench : public Verb {
   std::vector<std::string> failures_;
 };
 
-const bool registered = bench_jobs().add(
+const bool bench_train_registered = bench_subcommands().add(
     "train", {
                  .summary = "Steps of training beside PyTorch's, in turns: images/s, ratio, share "
                             "of the peak",

@@ -5,11 +5,11 @@
 
 #include "kelvin/core/files.h"
 #include "kelvin/data/dataset.h"
-#include "kelvin/math/simplex_map.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/measure.h"
 #include "kelvin/model/description.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/simplex_map.h"
 #include "kelvin/train/loss.h"
 
 namespace {

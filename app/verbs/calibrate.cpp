@@ -4,16 +4,14 @@
 #include <filesystem>
 #include <map>
 
-#include "app/compute.h"
-#include "app/exit_code.h"
-#include "app/flag_values.h"
-#include "app/human_text.h"
-#include "app/network_input.h"
-#include "app/output_file.h"
-#include "app/readings_text.h"
-#include "app/store_flag.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/human_text.h"
+#include "app/cli/network_input.h"
+#include "app/cli/output_file.h"
+#include "app/cli/readings_text.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 
@@ -174,7 +172,7 @@ class CalibrateVerb : public Verb {
   StoreFlag store_;
 };
 
-const bool registered = verbs().add(
+const bool calibrate_registered = verbs().add(
     "calibrate",
     {
         .summary = "How well probabilities are calibrated, before and after a fitted temperature",

@@ -3,11 +3,11 @@
 #include <memory>
 #include <string>
 
-#include "app/exit_code.h"
-#include "app/human_text.h"
-#include "app/terminal.h"
-#include "app/verb.h"
-#include "kelvin/report/run_difference.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/human_text.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
+#include "kelvin/report/tables/run_difference.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -39,7 +39,7 @@ class Compare : public Verb {
   bool all_ = false;
 };
 
-const bool registered =
+const bool compare_registered =
     verbs().add("compare", {
                                .summary = "How two runs differ: settings, versions, readings",
                                .make = [] { return std::make_unique<Compare>(); },

@@ -2,21 +2,20 @@
 
 #include <chrono>
 
-#include "app/exit_code.h"
-#include "app/flag_values.h"
-#include "app/human_text.h"
-#include "app/interrupts.h"
-#include "app/machine.h"
-#include "app/output_file.h"
-#include "app/recipe_runs.h"
-#include "app/report_input.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/human_text.h"
+#include "app/cli/interrupts.h"
+#include "app/cli/machine.h"
+#include "app/cli/output_file.h"
+#include "app/cli/recipe_runs.h"
+#include "app/cli/report_input.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
-#include "kelvin/report/comparison.h"
-#include "kelvin/report/verdict.h"
-#include "kelvin/runs/builtin_recipes.h"
+#include "kelvin/report/tables/comparison.h"
+#include "kelvin/report/tables/verdict.h"
+#include "kelvin/runs/recipe.h"
 
 namespace kelvin {
 namespace {
@@ -124,7 +123,7 @@ class Demo : public Verb {
   std::string scale_;
 };
 
-const bool registered = verbs().add(
+const bool demo_registered = verbs().add(
     "demo", {
                 .summary = "Two temperatures on built-in data: table and report in a few minutes",
                 .make = [] { return std::make_unique<Demo>(); },

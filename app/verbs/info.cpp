@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include "app/compute_library.h"
-#include "app/exit_code.h"
-#include "app/json_text.h"
-#include "app/machine.h"
-#include "app/terminal.h"
-#include "app/verb.h"
-#include "app/version.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/human_text.h"
+#include "app/cli/machine.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
+#include "app/cli/version.h"
 
 namespace kelvin {
 namespace {
@@ -56,10 +56,11 @@ class Info : public Verb {
  private:
 };
 
-const bool registered = verbs().add("info", {
-                                                .summary = "Versions, threads and CPU features",
-                                                .make = [] { return std::make_unique<Info>(); },
-                                            });
+const bool info_registered =
+    verbs().add("info", {
+                            .summary = "Versions, threads and CPU features",
+                            .make = [] { return std::make_unique<Info>(); },
+                        });
 
 }  // namespace
 }  // namespace kelvin

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include "app/catalog_file.h"
-#include "app/exit_code.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/catalog_file.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
-#include "kelvin/runs/builtin_recipes.h"
 #include "kelvin/runs/recipe.h"
 
 namespace kelvin {
@@ -22,9 +21,9 @@ struct ListedKind {
 
 constexpr std::array kKinds = {
     ListedKind{"models", "networks: --model"},
-    ListedKind{"datasets", "what to learn, and foreign data: --dataset, --ood"},
+    ListedKind{"datasets", "what to learn, and OOD data: --dataset, --ood"},
     ListedKind{"measures", "what to measure of a network: --measures"},
-    ListedKind{"detectors", "scores that tell foreign data apart: --detectors"},
+    ListedKind{"detectors", "scores that tell OOD data apart: --detectors"},
     ListedKind{"softmaxes", "maps from logits to probabilities"},
     ListedKind{"losses", "what training minimises: --loss"},
     ListedKind{"recipes", "comparisons of several runs: demo --recipe"},
@@ -108,7 +107,7 @@ class List : public Verb {
   std::string kind_;
 };
 
-const bool registered = verbs().add(
+const bool list_registered = verbs().add(
     "list",
     {
         .summary =

@@ -2,14 +2,13 @@
 
 #include <filesystem>
 
-#include "app/compute.h"
-#include "app/exit_code.h"
-#include "app/network_input.h"
-#include "app/output_file.h"
-#include "app/readings_text.h"
-#include "app/store_flag.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/network_input.h"
+#include "app/cli/output_file.h"
+#include "app/cli/readings_text.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 
 namespace kelvin {
@@ -88,7 +87,7 @@ class MeasureVerb : public Verb {
   StoreFlag store_;
 };
 
-const bool registered = verbs().add(
+const bool measure_registered = verbs().add(
     "measure", {
                    .summary = "Ranks, spectra, norms and more of a run or of a dump of features",
                    .make = [] { return std::make_unique<MeasureVerb>(); },

@@ -1,14 +1,21 @@
-#include "app/job_verb.h"
-#include "app/model/jobs.h"
+#include "app/verbs/model.h"
+
+#include "app/cli/subcommands.h"
 
 namespace kelvin {
+
+Registry<VerbEntry>& model_subcommands() {
+  static Registry<VerbEntry> registry("job of kelvin model");
+  return registry;
+}
+
 namespace {
 
-const bool registered =
-    verbs().add("model", {
-                             .summary = "Networks: layers of one, norms of their first logits",
-                             .make = [] { return std::make_unique<JobVerb>(model_jobs()); },
-                         });
+const bool model_registered = verbs().add(
+    "model", {
+                 .summary = "Networks: layers of one, norms of their first logits",
+                 .make = [] { return std::make_unique<SubcommandVerb>(model_subcommands()); },
+             });
 
 }  // namespace
 }  // namespace kelvin

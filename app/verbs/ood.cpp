@@ -2,14 +2,13 @@
 
 #include <filesystem>
 
-#include "app/compute.h"
-#include "app/exit_code.h"
-#include "app/network_input.h"
-#include "app/output_file.h"
-#include "app/readings_text.h"
-#include "app/store_flag.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/network_input.h"
+#include "app/cli/output_file.h"
+#include "app/cli/readings_text.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 
 namespace kelvin {
@@ -67,8 +66,8 @@ class OodVerb : public Verb {
           ": is one dump; give three as --id-train, --id-test and --ood x.npz");
     auto config = input_.config(common().data_folder());
     check(!config.has("measure.names"), "--measures: are detectors here; see 'kelvin measure'");
-    check(config.has(kOod) || knows_foreign_data(), input_.path(),
-          ": knows no foreign data sets; name some with --ood");
+    check(config.has(kOod) || knows_ood_data(), input_.path(),
+          ": knows no OOD data sets; name some with --ood");
     config.set("measure.names", std::vector<std::string>());
     if (!config.has(kDetectors)) config.set(kDetectors, std::vector<std::string>{"all"});
     if (!config.has(kTrainSamples)) config.set(kTrainSamples, kManySamples);
@@ -85,7 +84,7 @@ class OodVerb : public Verb {
   }
 
   // Before an hour of forward passes, not after it.
-  bool knows_foreign_data() const {
+  bool knows_ood_data() const {
     if (!input_.is_run()) return false;
     std::vector<std::string> names;
     auto section = Config::load(fs::path(input_.path()) / "config.toml").section("data");
@@ -122,7 +121,7 @@ class OodVerb : public Verb {
     std::vector<std::string> words;
     auto section = config.section("data");
     section.read("ood", words);
-    check(!words.empty(), "--ood: needs dumps of foreign samples, as x.npz or NAME=x.npz");
+    check(!words.empty(), "--ood: needs dumps of OOD samples, as x.npz or NAME=x.npz");
     std::vector<NamedDump> named;
     named.reserve(words.size());
     for (const auto& word : words) {
@@ -150,11 +149,11 @@ class OodVerb : public Verb {
   StoreFlag store_;
 };
 
-const bool registered = verbs().add(
-    "ood", {
-               .summary = "How well detectors tell foreign data apart: AUROC, AUPR, FPR95",
-               .make = [] { return std::make_unique<OodVerb>(); },
-           });
+const bool ood_registered =
+    verbs().add("ood", {
+                           .summary = "How well detectors tell OOD data apart: AUROC, AUPR, FPR95",
+                           .make = [] { return std::make_unique<OodVerb>(); },
+                       });
 
 }  // namespace
 }  // namespace kelvin

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
-#include "app/compute.h"
-#include "app/exit_code.h"
-#include "app/network_input.h"
-#include "app/readings_text.h"
-#include "app/store_flag.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/network_input.h"
+#include "app/cli/readings_text.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 
 namespace kelvin {
@@ -79,7 +78,7 @@ class ProbeVerb : public Verb {
   StoreFlag store_;
 };
 
-const bool registered = verbs().add(
+const bool probe_registered = verbs().add(
     "probe",
     {
         .summary = "Linear probes on every layer in and out of distribution; kappa and rho",

@@ -7,13 +7,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "app/exit_code.h"
-#include "app/human_text.h"
-#include "app/run_name.h"
-#include "app/terminal.h"
-#include "app/verb.h"
-#include "kelvin/core/byte_text.h"
-#include "kelvin/core/shown_text.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/human_text.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
+#include "kelvin/core/text.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -88,7 +86,7 @@ class Prune : public Verb {
   bool is_for_people_ = true;
 };
 
-const bool registered = verbs().add(
+const bool prune_registered = verbs().add(
     "prune", {
                  .summary = "Removes what the results of runs do not need: old checkpoints, parts",
                  .make = [] { return std::make_unique<Prune>(); },

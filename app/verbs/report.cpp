@@ -2,15 +2,14 @@
 
 #include <map>
 
-#include "app/exit_code.h"
-#include "app/output_file.h"
-#include "app/report_input.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/output_file.h"
+#include "app/cli/report_input.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
-#include "kelvin/report/csv.h"
-#include "kelvin/report/svg.h"
+#include "kelvin/report/page/figure_files.h"
 
 namespace kelvin {
 namespace {
@@ -93,7 +92,7 @@ class Report : public Verb {
   std::string svg_folder_;
 };
 
-const bool registered =
+const bool report_registered =
     verbs().add("report", {
                               .summary = "One HTML page about runs; its figures as CSV and SVG",
                               .make = [] { return std::make_unique<Report>(); },

@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
-#include "app/compute_library.h"
-#include "app/exit_code.h"
-#include "app/human_text.h"
-#include "app/interrupts.h"
-#include "app/machine.h"
-#include "app/metadata.h"
-#include "app/run_context.h"
-#include "app/run_result.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/human_text.h"
+#include "app/cli/interrupts.h"
+#include "app/cli/machine.h"
+#include "app/cli/metadata.h"
+#include "app/cli/run_context.h"
+#include "app/cli/run_result.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/json_fields.h"
 #include "kelvin/runs/run_folder.h"
@@ -64,7 +64,7 @@ class Resume : public Verb {
   bool is_inexact_ = false;
 };
 
-const bool registered =
+const bool resume_registered =
     verbs().add("resume", {
                               .summary = "Go on exactly where a stopped or killed run was",
                               .make = [] { return std::make_unique<Resume>(); },

@@ -6,17 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "app/exit_code.h"
-#include "app/human_text.h"
-#include "app/run_name.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/human_text.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
-#include "kelvin/core/shown_text.h"
 #include "kelvin/core/text.h"
-#include "kelvin/report/run_values.h"
+#include "kelvin/report/tables/run_values.h"
 #include "kelvin/runs/run_folder.h"
-#include "kelvin/runs/run_lock.h"
 
 namespace kelvin {
 namespace {
@@ -128,7 +125,7 @@ class Runs : public Verb {
   std::string folder_;
 };
 
-const bool registered =
+const bool runs_registered =
     verbs().add("runs", {
                             .summary = "What runs a folder holds, and their main results",
                             .make = [] { return std::make_unique<Runs>(); },

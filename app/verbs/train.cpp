@@ -5,21 +5,20 @@
 #include <string_view>
 #include <utility>
 
-#include "app/compute_library.h"
-#include "app/config_flags.h"
-#include "app/config_paths.h"
-#include "app/exit_code.h"
-#include "app/interrupts.h"
-#include "app/json_text.h"
-#include "app/metadata.h"
-#include "app/run_context.h"
-#include "app/run_result.h"
-#include "app/terminal.h"
-#include "app/verb.h"
-#include "kelvin/core/byte_text.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/config_flags.h"
+#include "app/cli/config_paths.h"
+#include "app/cli/human_text.h"
+#include "app/cli/interrupts.h"
+#include "app/cli/metadata.h"
+#include "app/cli/run_context.h"
+#include "app/cli/run_result.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
-#include "kelvin/report/run_values.h"
+#include "kelvin/report/tables/run_values.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -128,7 +127,7 @@ class Train : public Verb {
   bool is_dry_run_ = false;
 };
 
-const bool registered =
+const bool train_registered =
     verbs().add("train", {
                              .summary = "Train one network and measure it: a run folder",
                              .make = [] { return std::make_unique<Train>(); },

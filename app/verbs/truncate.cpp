@@ -2,13 +2,12 @@
 
 #include <filesystem>
 
-#include "app/compute.h"
-#include "app/exit_code.h"
-#include "app/human_text.h"
-#include "app/json_text.h"
-#include "app/network_input.h"
-#include "app/terminal.h"
-#include "app/verb.h"
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/human_text.h"
+#include "app/cli/network_input.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 
 namespace kelvin {
@@ -106,7 +105,7 @@ class TruncateVerb : public Verb {
   std::string output_;
 };
 
-const bool registered = verbs().add(
+const bool truncate_registered = verbs().add(
     "truncate",
     {
         .summary = "The first layers that do the work, and their probe, as a network of its own",

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <system_error>
 #include <vector>
 
 #include "kelvin/core/check.h"
@@ -112,6 +113,27 @@ void sync_file(const std::filesystem::path& path) {
   const auto why = reason();
   ::close(file);
   check(is_synced, path.string(), ": cannot write: ", why);
+}
+
+namespace fs = std::filesystem;
+
+void check_is_file(const fs::path& path) {
+  std::error_code failure;
+  const auto status = fs::status(path, failure);
+  check(fs::exists(status), path.string(),
+        ": cannot read: ", failure ? failure.message() : "No such file or directory");
+  check(!fs::is_directory(status), path.string(), ": is a folder, must be a file");
+  check(fs::is_regular_file(status), path.string(), ": must be a file, is a device or a pipe");
+}
+
+std::string read_stored_file(const fs::path& path, int64_t most_bytes) {
+  check_is_file(path);
+  std::error_code failure;
+  const auto size = fs::file_size(path, failure);
+  check(!failure, path.string(), ": cannot read: ", failure.message());
+  check(size <= static_cast<uint64_t>(most_bytes), path.string(), ": must have at most ",
+        most_bytes, " bytes, has ", size);
+  return read_file(path);
 }
 
 }  // namespace kelvin

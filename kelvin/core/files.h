@@ -29,4 +29,10 @@ void truncate_file(const std::filesystem::path& path, int64_t size);
 // After it the content of a file, or the names in a folder, outlive a crash of the machine.
 void sync_file(const std::filesystem::path& path);
 
+// An Error unless `path` leads to a file: a pipe or a device among data would never end.
+void check_is_file(const std::filesystem::path& path);
+
+// The whole of a file of data, looked at before it is read: at most `most_bytes`.
+std::string read_stored_file(const std::filesystem::path& path, int64_t most_bytes);
+
 }  // namespace kelvin

@@ -9,7 +9,7 @@ uint64_t scramble(uint64_t bits) {
   return bits ^ (bits >> 31);
 }
 
-uint64_t named_seed(uint64_t root, std::string_view stream) {
+uint64_t derive_seed(uint64_t root, std::string_view stream) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a of the name
   for (const char letter : stream) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;

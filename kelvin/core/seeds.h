@@ -10,6 +10,6 @@ uint64_t scramble(uint64_t bits);
 
 // One root seed gives named, independent streams ("init", "order", "probe"), so
 // that a draw added to one of them does not shift all others.
-uint64_t named_seed(uint64_t root, std::string_view stream);
+uint64_t derive_seed(uint64_t root, std::string_view stream);
 
 }  // namespace kelvin

@@ -7,7 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/parallel_for.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {

@@ -3,12 +3,15 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/fit.h"
+#include "kelvin/data/image_files.h"
 #include "kelvin/data/subset.h"
+#include "kelvin/sources/md5_sum.h"
 
 namespace kelvin {
 namespace {
@@ -68,7 +71,7 @@ Images at_most(const Images& images, const Dataset& dataset, int64_t count, uint
 }
 
 void take_samples(Dataset& dataset, const DatasetRequest& request) {
-  const auto stream = [&](const char* name) { return named_seed(request.subset_seed, name); };
+  const auto stream = [&](const char* name) { return derive_seed(request.subset_seed, name); };
   if (request.validation_samples > 0) {
     auto [kept, held_out] =
         hold_out(dataset.train, dataset.classes, request.validation_samples, stream("validation"));
@@ -184,6 +187,28 @@ Dataset load_dataset(const std::string& name, const DatasetRequest& request) {
     if (images->labels.defined()) images->labels = images->labels.contiguous();
   }
   return dataset;
+}
+
+namespace {
+
+std::string_view bytes_of(const torch::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+}  // namespace
+
+std::string fingerprint(const Images& images) {
+  if (images.size() == 0) return md5_of("");
+  const auto labels = images.labels.contiguous();
+  // A sum of sums: the pixels need not be copied to stand behind the labels.
+  auto sums = md5_of(bytes_of(labels));
+  if (images.files) {
+    for (const auto& file : images.files->files().paths) sums += file.filename().string() + "\n";
+  } else {
+    const auto pixels = images.pixels.contiguous();
+    sums += md5_of(bytes_of(pixels));
+  }
+  return md5_of(sums);
 }
 
 }  // namespace kelvin

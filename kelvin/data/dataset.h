@@ -12,8 +12,8 @@
 
 #include "kelvin/core/registry.h"
 #include "kelvin/core/settings.h"
+#include "kelvin/data/augmentation.h"
 #include "kelvin/data/image_files.h"
-#include "kelvin/data/normalisation.h"
 
 namespace kelvin {
 
@@ -96,5 +96,9 @@ DatasetFacts dataset_facts(const std::string& name, const DatasetRequest& reques
 // Loads a registered dataset, checks that it keeps its promises, and takes the samples that were
 // asked for.
 Dataset load_dataset(const std::string& name, const DatasetRequest& request);
+
+// The MD5 sum of labels and pixels in their order; of pictures on disk that of their labels and
+// names, because reading them all would take too long.
+std::string fingerprint(const Images& images);
 
 }  // namespace kelvin

@@ -7,7 +7,7 @@
 #include "kelvin/data/dataset.h"
 #include "kelvin/data/glyphs.h"
 #include "kelvin/data/textures.h"
-#include "kelvin/math/parallel_for.h"
+#include "kelvin/ops/parallel_for.h"
 
 // Datasets drawn by code: no file, no download, the same bytes on every machine.
 
@@ -27,7 +27,7 @@ Images draw_split(const Draw& draw, const char* stream, int64_t samples) {
                 .labels = torch::empty({samples}, torch::kInt64)};
   auto* pixels = images.pixels.data_ptr<uint8_t>();
   auto* labels = images.labels.data_ptr<int64_t>();
-  const uint64_t seed = named_seed(kSeed, stream);
+  const uint64_t seed = derive_seed(kSeed, stream);
   parallel_for(0, samples, /*grain_size=*/64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       labels[i] = draw(seed, static_cast<uint64_t>(i),
@@ -73,7 +73,7 @@ const bool registered_10 =
                                 .classes = 10,
                                 .load = loader(glyphs(10))});
 const bool registered_textures = datasets().add(
-    "textures10", {.summary = "embedded: 10 classes of drawn textures, foreign to the glyphs",
+    "textures10", {.summary = "embedded: 10 classes of drawn textures, OOD to the glyphs",
                    .reference = kReference,
                    .classes = 10,
                    .load = loader([](uint64_t seed, uint64_t index, std::span<uint8_t> pixels) {

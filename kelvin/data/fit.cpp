@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/data/decoded.h"
-#include "kelvin/formats/picture.h"
+#include "kelvin/formats/images.h"
 #include "kelvin/formats/resize.h"
-#include "kelvin/math/parallel_for.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -70,6 +69,20 @@ Images fit_to(const Images& images, const ImageShape& shape) {
     }
   });
   return fitted;
+}
+
+Images decoded(const Images& images) {
+  if (!images.files) return images;
+  const auto side = images.files->side();
+  const auto bytes = torch::empty({images.size(), side, side, 3}, torch::kUInt8);
+  auto* target = bytes.data_ptr<uint8_t>();
+  const auto image_bytes = side * side * 3;
+  parallel_for(0, images.size(), /*grain_size=*/1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      images.files->decode_middle(i, {target + i * image_bytes, static_cast<size_t>(image_bytes)});
+    }
+  });
+  return {.pixels = bytes.permute({0, 3, 1, 2}).contiguous(), .labels = images.labels};
 }
 
 }  // namespace kelvin

@@ -10,4 +10,7 @@ namespace kelvin {
 // are; those on disk become bytes in memory only if they do not fit.
 Images fit_to(const Images& images, const ImageShape& shape);
 
+// The same images with their bytes in memory; files are decoded on all cores, the middle of each.
+Images decoded(const Images& images);
+
 }  // namespace kelvin

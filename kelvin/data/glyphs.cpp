@@ -7,7 +7,6 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/data/canvas.h"
-#include "kelvin/data/palette.h"
 
 namespace kelvin {
 
@@ -16,7 +15,7 @@ namespace {
 constexpr int64_t kParts = 10;
 
 // Keeps this generator's streams apart from those of other generators with the same seed.
-constexpr uint64_t kGenerator = 0x676c79706873;  // "glyphs"
+constexpr uint64_t kGlyphGenerator = 0x676c79706873;  // "glyphs"
 
 // What one part of a glyph consists of, in the square [-1, 1]^2, y down.
 struct Part {
@@ -110,7 +109,7 @@ int64_t draw_glyph(const GlyphsOptions& options, uint64_t seed, uint64_t index,
         Canvas::kBytes, " bytes, got ", pixels.size());
 
   const auto label = static_cast<int64_t>(index % static_cast<uint64_t>(options.classes));
-  HashStream random(seed ^ kGenerator, index);
+  HashStream random(seed ^ kGlyphGenerator, index);
   const Palette palette = draw_palette(random);
 
   Canvas canvas;

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
 #include "kelvin/data/augmentation.h"
 #include "kelvin/formats/image_file.h"
 #include "kelvin/formats/resize.h"
-#include "kelvin/formats/stored_file.h"
 
 namespace kelvin {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "kelvin/data/hash_stream.h"
+#include "kelvin/data/canvas.h"
 #include "kelvin/formats/image_folder.h"
 
 namespace kelvin {

@@ -9,7 +9,8 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
-#include "kelvin/data/decoded.h"
+#include "kelvin/data/fit.h"
+#include "kelvin/data/image_files.h"
 
 // Collections of pictures that users have on disk.
 
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSide = 224;
+constexpr int64_t kPictureSide = 224;
 
 // Of ImageNet: what networks for photographs are usually given.
 constexpr std::array<double, 3> kMean = {0.485, 0.456, 0.406};
@@ -104,8 +105,8 @@ auto loader(const Files& find_files) {
     dataset.classes = static_cast<int64_t>(dataset.class_names.size());
     dataset.mean = kMean;
     dataset.deviation = kDeviation;
-    if (train.size() > 0) dataset.train = pictures(std::move(train), request, kSide);
-    dataset.test = pictures(std::move(test), request, kSide);
+    if (train.size() > 0) dataset.train = pictures(std::move(train), request, kPictureSide);
+    dataset.test = pictures(std::move(test), request, kPictureSide);
     return dataset;
   };
 }
@@ -119,7 +120,7 @@ template <class Count>
 auto facts_of(const Count& count_classes) {
   return [count_classes](const DatasetRequest& request) {
     return DatasetFacts{.classes = count_classes(request),
-                        .shape = {.channels = 3, .height = kSide, .width = kSide}};
+                        .shape = {.channels = 3, .height = kPictureSide, .width = kPictureSide}};
   };
 }
 

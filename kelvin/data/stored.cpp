@@ -58,7 +58,7 @@ bool register_all() {
   return true;
 }
 
-const bool registered = register_all();
+const bool stored_registered = register_all();
 
 }  // namespace
 }  // namespace kelvin

@@ -7,14 +7,13 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/data/canvas.h"
-#include "kelvin/data/palette.h"
 
 namespace kelvin {
 
 namespace {
 
 // Keeps this generator's streams apart from those of other generators with the same seed.
-constexpr uint64_t kGenerator = 0x7465787475726573;  // "textures"
+constexpr uint64_t kTextureGenerator = 0x7465787475726573;  // "textures"
 
 // Where a texture lies and how large it is.
 struct Frame {
@@ -159,7 +158,7 @@ int64_t draw_texture(uint64_t seed, uint64_t index, std::span<uint8_t> pixels) {
         Canvas::kBytes, " bytes, got ", pixels.size());
 
   const auto label = static_cast<int64_t>(index % static_cast<uint64_t>(kTextureClasses));
-  HashStream random(seed ^ kGenerator, index);
+  HashStream random(seed ^ kTextureGenerator, index);
   const Palette palette = draw_palette(random);
   // A texture covers more than a glyph does: less contrast gives its image the same deviation.
   const Color foreground =

@@ -8,16 +8,15 @@
 #include <stdexcept>
 
 #include "kelvin/core/check.h"
-#include "kelvin/experiment/calibrate.h"
-#include "kelvin/experiment/detect_in_dumps.h"
-#include "kelvin/experiment/measure_dump.h"
-#include "kelvin/experiment/plan.h"
-#include "kelvin/experiment/product_peak.h"
-#include "kelvin/experiment/run.h"
-#include "kelvin/experiment/run_settings.h"
-#include "kelvin/experiment/sample_images.h"
-#include "kelvin/experiment/step_bench.h"
-#include "kelvin/experiment/truncate.h"
+#include "kelvin/experiment/config/run_settings.h"
+#include "kelvin/experiment/evaluate/detect_in_dumps.h"
+#include "kelvin/experiment/evaluate/measure_dump.h"
+#include "kelvin/experiment/run/run.h"
+#include "kelvin/experiment/tasks/bench_steps.h"
+#include "kelvin/experiment/tasks/calibrate.h"
+#include "kelvin/experiment/tasks/plan.h"
+#include "kelvin/experiment/tasks/sample_images.h"
+#include "kelvin/experiment/tasks/truncate.h"
 #include "kelvin/model/description.h"
 
 namespace kelvin {
@@ -163,9 +162,9 @@ const ComputeApi kApi = {
         [](const StepBenchRequest& request, const RunContext& context) {
           translated([&] { bench_steps(request, context); });
         },
-    .product_peak =
+    .peak_gemm =
         [](const std::string& precision, const RunContext& context) {
-          return translated([&] { return product_peak(precision_of(precision), context); });
+          return translated([&] { return peak_gemm(precision_of(precision), context); });
         },
     .versions = versions,
     .set_threads = set_threads};

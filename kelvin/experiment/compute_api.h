@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kelvin/core/reading.h"
-#include "kelvin/formats/raw_images.h"
+#include "kelvin/formats/images.h"
 #include "kelvin/runs/config.h"
 
 // What a program that must start fast (the tool) can ask of libkelvin after it
@@ -62,7 +62,7 @@ struct NamedDump {
   std::filesystem::path npz;
 };
 
-// Detection without a network: dumps of what it did with known and with foreign images.
+// Detection without a network: dumps of what it did with known and with OOD images.
 struct DetectRequest {
   Config settings = {};  // of "measure" and "detector.NAME"; "measure.detectors" names some
   std::filesystem::path id_train = {};
@@ -120,7 +120,7 @@ struct StepBenchRequest {
 };
 
 // The fastest of a few large matrix products.
-struct ProductPeak {
+struct PeakGemm {
   double gflops = 0;  // 10^9 operations a second; a multiply-add is two
   std::string precision = "fp32";
 };
@@ -184,8 +184,8 @@ struct ComputeApi {
   // See step_bench.h.
   void (*bench_steps)(const StepBenchRequest& request, const RunContext& context);
 
-  // See product_peak.h.
-  ProductPeak (*product_peak)(const std::string& precision, const RunContext& context);
+  // See peak_gemm.h.
+  PeakGemm (*peak_gemm)(const std::string& precision, const RunContext& context);
 
   // Versions of LibTorch and BLAS, CPU capability in use, threads.
   nlohmann::ordered_json (*versions)();

@@ -12,7 +12,7 @@ constexpr uint32_t kImages = 0x803;
 constexpr uint32_t kLabels = 0x801;
 constexpr size_t kNumberBytes = 4;
 
-uint32_t number_at(std::string_view bytes, size_t offset) {
+uint32_t idx_number_at(std::string_view bytes, size_t offset) {
   uint32_t number = 0;
   for (const char byte : bytes.substr(offset, kNumberBytes)) {
     number = (number << 8) | static_cast<uint8_t>(byte);
@@ -32,14 +32,14 @@ std::vector<int64_t> checked_sizes(std::string_view bytes, const std::string& wh
   const auto head = kNumberBytes * (1 + rank);
   check(bytes.size() >= head, where, ": cut off: an idx head has ", head, " bytes, the file has ",
         bytes.size());
-  check(number_at(bytes, 0) == magic, where, ": byte 0: magic number must be ", hex(magic), ", is ",
-        hex(number_at(bytes, 0)));
+  check(idx_number_at(bytes, 0) == magic, where, ": byte 0: magic number must be ", hex(magic),
+        ", is ", hex(idx_number_at(bytes, 0)));
   std::vector<int64_t> sizes;
   const auto present = static_cast<int64_t>(bytes.size() - head);
   int64_t needed = 1;
   for (size_t axis = 0; axis < rank; ++axis) {
     const auto offset = kNumberBytes * (1 + axis);
-    const int64_t size = number_at(bytes, offset);
+    const int64_t size = idx_number_at(bytes, offset);
     check(size > 0, where, ": byte ", offset, ": size must be positive, is 0");
     // Against the file at each step, so that no product overflows.
     check(size <= present / needed, where, ": byte ", offset, ": sizes need more than the ",

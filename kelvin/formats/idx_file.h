@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kelvin/formats/raw_images.h"
+#include "kelvin/formats/images.h"
 
 namespace kelvin {
 

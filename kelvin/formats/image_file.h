@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "kelvin/formats/picture.h"
+#include "kelvin/formats/images.h"
 
 namespace kelvin {
 

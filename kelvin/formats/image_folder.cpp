@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
 #include "kelvin/core/text.h"
-#include "kelvin/formats/stored_file.h"
 
 namespace kelvin {
 namespace {

@@ -26,7 +26,7 @@ LabelledFiles scan_image_folder(const std::filesystem::path& folder,
                                 const std::vector<std::string>& class_names);
 
 // An OpenOOD image list: lines of `path label`, paths relative to `root`.  A label of -1, which
-// lists of foreign images have throughout, means unlabelled and becomes the one class "unlabelled".
+// lists of OOD images have throughout, means unlabelled and becomes the one class "unlabelled".
 LabelledFiles read_image_list(const std::filesystem::path& list, const std::filesystem::path& root);
 
 }  // namespace kelvin

@@ -19,7 +19,7 @@ namespace kelvin {
 namespace {
 
 constexpr int kEighths = 8;
-constexpr int64_t kChannels = 3;
+constexpr int64_t kJpegChannels = 3;
 // Each scan of a progressive file goes over all pixels; more than these would be an attack.
 constexpr int kMostScans = 500;
 // A block of 8x8 pixels takes at least one bit of Huffman code.
@@ -80,7 +80,7 @@ class JpegDecoder {
     const int64_t width = jpeg_.output_width;
     const int64_t height = jpeg_.output_height;
     Picture picture{.width = width, .height = height, .rgb = {}};
-    picture.rgb.resize(static_cast<size_t>(width * height * kChannels));
+    picture.rgb.resize(static_cast<size_t>(width * height * kJpegChannels));
     if (has_black) {
       read_cmyk(picture);
     } else {
@@ -123,7 +123,7 @@ class JpegDecoder {
   }
 
   void read_rgb(Picture& picture) {
-    const auto row_bytes = picture.width * kChannels;
+    const auto row_bytes = picture.width * kJpegChannels;
     attempt([&picture, row_bytes](JpegDecoder& self) {
       std::array<JSAMPROW, 16> rows = {};
       while (self.jpeg_.output_scanline < self.jpeg_.output_height) {
@@ -150,7 +150,7 @@ class JpegDecoder {
   // As Pillow does it; inverted CMYK has the light that each ink leaves.
   static uint8_t* put_rgb(const uint8_t* cmyk, uint8_t* rgb) {
     const int light = cmyk[3];
-    for (int64_t channel = 0; channel < kChannels; ++channel) {
+    for (int64_t channel = 0; channel < kJpegChannels; ++channel) {
       const int product = (255 - cmyk[channel]) * light + 128;
       const int taken = ((product >> 8) + product) >> 8;
       *rgb++ = static_cast<uint8_t>(std::max(light - taken, 0));

@@ -19,18 +19,18 @@ constexpr size_t kTagBytes = 8;
 constexpr uint32_t kMatrix = 14;
 constexpr uint32_t kCompressed = 15;
 constexpr uint32_t kComplexFlag = 0x800;
-constexpr size_t kMostAxes = 32;
+constexpr size_t kMostMatAxes = 32;
 // All arrays of a file together; SVHN's larger split has 225 MB.
 constexpr int64_t kMostInflated = int64_t{1} << 30;
 
 template <class Number>
-Number number_at(std::string_view bytes, size_t offset) {
+Number mat_number_at(std::string_view bytes, size_t offset) {
   Number value;
   std::memcpy(&value, bytes.substr(offset, sizeof(Number)).data(), sizeof(Number));
   return value;
 }
 
-struct Element {
+struct MatElement {
   uint32_t type = 0;
   std::string_view data = {};
   size_t offset = 0;  // of its tag
@@ -44,15 +44,15 @@ class Elements {
 
   bool has_more() const { return at_ < bytes_.size(); }
 
-  Element next() {
+  MatElement next() {
     check(bytes_.size() - at_ >= kTagBytes, where_, ": byte ", at_, ": cut off: needs ", kTagBytes,
           " bytes, has ", bytes_.size() - at_);
-    Element element{.offset = at_};
-    const auto first = number_at<uint32_t>(bytes_, at_);
+    MatElement element{.offset = at_};
+    const auto first = mat_number_at<uint32_t>(bytes_, at_);
     // Up to four bytes lie in the tag itself, with their number in its upper half.
     const bool is_small = first >> 16 != 0;
     element.type = is_small ? first & 0xffff : first;
-    const size_t length = is_small ? first >> 16 : number_at<uint32_t>(bytes_, at_ + 4);
+    const size_t length = is_small ? first >> 16 : mat_number_at<uint32_t>(bytes_, at_ + 4);
     const size_t data_at = at_ + (is_small ? 4 : kTagBytes);
     const size_t room = is_small ? 4 : bytes_.size() - data_at;
     check(length <= room, where_, ": byte ", at_, ": cut off: element needs ", length,
@@ -94,14 +94,14 @@ int64_t number_bytes(uint32_t type) {
 
 bool is_numeric_class(uint32_t array_class) { return array_class >= 6 && array_class <= 15; }
 
-std::vector<int64_t> shape_of(const Element& element, const std::string& where) {
+std::vector<int64_t> shape_of(const MatElement& element, const std::string& where) {
   const auto axes = element.data.size() / 4;
   check(element.type == static_cast<uint32_t>(MatType::int32) && element.data.size() % 4 == 0 &&
-            axes >= 1 && axes <= kMostAxes,
+            axes >= 1 && axes <= kMostMatAxes,
         where, ": byte ", element.offset, ": shape of an array is malformed");
   std::vector<int64_t> shape;
   for (size_t axis = 0; axis < axes; ++axis) {
-    shape.push_back(number_at<int32_t>(element.data, axis * 4));
+    shape.push_back(mat_number_at<int32_t>(element.data, axis * 4));
     check(shape.back() >= 0, where, ": byte ", element.offset,
           ": size of an array must not be negative, is ", shape.back());
   }
@@ -116,7 +116,7 @@ void visit_matrix(std::string_view content, const std::string& where,
   parts.align();
   check(flags.type == static_cast<uint32_t>(MatType::uint32) && flags.data.size() == 8, where,
         ": flags of an array are malformed");
-  const auto bits = number_at<uint32_t>(flags.data, 0);
+  const auto bits = mat_number_at<uint32_t>(flags.data, 0);
   if (!is_numeric_class(bits & 0xff)) return;
   check((bits & kComplexFlag) == 0, where, ": array must be real, is complex");
   MatArray array;
@@ -158,7 +158,7 @@ std::vector<int64_t> integers_of(std::string_view bytes, const std::string& wher
   std::vector<int64_t> integers;
   integers.reserve(bytes.size() / sizeof(Number));
   for (size_t at = 0; at < bytes.size(); at += sizeof(Number)) {
-    const auto number = number_at<Number>(bytes, at);
+    const auto number = mat_number_at<Number>(bytes, at);
     if constexpr (std::is_floating_point_v<Number>) {
       check(std::abs(number) < Number{1e15} && number == std::trunc(number), where,
             ": must be a whole number, is ", number);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/formats/numpy_pickle.h"
+#include "kelvin/formats/cifar.h"
 #include "kelvin/formats/pickle_literals.h"
 
 namespace kelvin {

@@ -3,8 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "kelvin/formats/pickle_input.h"
-#include "kelvin/formats/pickle_names.h"
+#include "kelvin/formats/pickle_literals.h"
 #include "kelvin/formats/pickle_value.h"
 
 namespace kelvin {

@@ -16,7 +16,7 @@
 namespace kelvin {
 namespace {
 
-constexpr int64_t kChannels = 3;
+constexpr int64_t kPngChannels = 3;
 // Deflate cannot shrink by more than about 1032 times.
 constexpr int64_t kMostShrink = 1100;
 // Of a side: each row costs a pointer, whatever its width.
@@ -65,10 +65,10 @@ class PngDecoder {
   Picture decode() {
     const auto size = read_header();
     Picture picture{.width = size.width, .height = size.height, .rgb = {}};
-    picture.rgb.resize(static_cast<size_t>(size.width * size.height * kChannels));
+    picture.rgb.resize(static_cast<size_t>(size.width * size.height * kPngChannels));
     std::vector<png_bytep> rows;
     for (int64_t row = 0; row < size.height; ++row) {
-      rows.push_back(picture.rgb.data() + row * size.width * kChannels);
+      rows.push_back(picture.rgb.data() + row * size.width * kPngChannels);
     }
     attempt([&rows](PngDecoder& self) {
       self.ask_for_rgb();
@@ -158,7 +158,7 @@ Picture decode_png(std::span<const uint8_t> bytes, const std::string& where) {
 void write_png(const std::filesystem::path& path, const Picture& picture) {
   const auto given = static_cast<int64_t>(picture.rgb.size());
   check(picture.width > 0 && picture.height > 0 && picture.width <= kMostPixels / picture.height &&
-            picture.width * picture.height * kChannels == given,
+            picture.width * picture.height * kPngChannels == given,
         path.string(), ": a picture of ", picture.width, "x", picture.height,
         " must have 3 bytes per pixel and from one to ", kMostPixels, " pixels, got ", given,
         " bytes");

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "kelvin/formats/picture.h"
+#include "kelvin/formats/images.h"
 
 namespace kelvin {
 

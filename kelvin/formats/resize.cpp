@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kPrecision = 22;  // bits of a weight after the point
 constexpr int32_t kHalf = 1 << (kPrecision - 1);
-constexpr int64_t kChannels = 3;
+constexpr int64_t kRgbChannels = 3;
 
 // The weights of all output points along one axis.
 struct Weights {
@@ -128,17 +128,17 @@ using RowOutputs = std::array<uint8_t*, kRowsAtOnce>;
   for (int64_t point = 0; point < points; ++point) {
     const auto index = static_cast<size_t>(point);
     const auto* weights = axis.weights.data() + point * axis.taps;
-    const auto offset = axis.first[index] * kChannels;
+    const auto offset = axis.first[index] * kRgbChannels;
     const auto count = axis.count[index];
     Ints<4> sums[kRowsAtOnce];
     for (auto& sum : sums) sum = Ints<4>{} + kHalf;
     for (int64_t tap = 0; tap < count; ++tap) {
       for (size_t row = 0; row < kRowsAtOnce; ++row) {
-        add_weighted<4>(sums[row], rows[row] + offset + tap * kChannels, weights[tap]);
+        add_weighted<4>(sums[row], rows[row] + offset + tap * kRgbChannels, weights[tap]);
       }
     }
     for (size_t row = 0; row < kRowsAtOnce; ++row) {
-      put_bytes<4>(sums[row], out[row] + point * kChannels);
+      put_bytes<4>(sums[row], out[row] + point * kRgbChannels);
     }
   }
 }
@@ -185,7 +185,7 @@ struct Job {
     }
     resize_rows(rows, job.columns, out);
   }
-  const auto length = static_cast<int64_t>(job.columns.first.size()) * kChannels;
+  const auto length = static_cast<int64_t>(job.columns.first.size()) * kRgbChannels;
   for (size_t row = 0; row < job.rows.first.size(); ++row) {
     const auto first = job.rows.first[row] - job.rows.first.front();
     mix_rows(job.narrowed.data() + first * job.stride, job.stride,
@@ -216,16 +216,16 @@ bool is_range(double begin, double length, int64_t size) {
 
 void check_room(int64_t width, int64_t height, std::span<const uint8_t> rgb) {
   const auto room = static_cast<int64_t>(rgb.size());
-  check(
-      width > 0 && height > 0 && room / width / height == kChannels && room % (width * height) == 0,
-      "resize: must write at least one pixel, 3 bytes each, got ", width, "x", height, " and ",
-      room, " bytes");
+  check(width > 0 && height > 0 && room / width / height == kRgbChannels &&
+            room % (width * height) == 0,
+        "resize: must write at least one pixel, 3 bytes each, got ", width, "x", height, " and ",
+        room, " bytes");
 }
 
 void check_picture(const Picture& picture) {
   const auto given = static_cast<int64_t>(picture.rgb.size());
   check(picture.width > 0 && picture.height > 0 &&
-            given / picture.width / picture.height == kChannels &&
+            given / picture.width / picture.height == kRgbChannels &&
             given % (picture.width * picture.height) == 0,
         "resize: a picture of ", picture.width, "x", picture.height,
         " must have 3 bytes per pixel and at least one, got ", given, " bytes");
@@ -236,12 +236,12 @@ void resample(const Picture& picture, const Weights& columns, const Weights& row
   const auto width = static_cast<int64_t>(columns.first.size());
   const auto first = rows.first.front();
   const auto last = rows.first.back() + rows.count.back();
-  const auto row_bytes = picture.width * kChannels;
+  const auto row_bytes = picture.width * kRgbChannels;
   Job job{.columns = columns,
           .rows = rows,
           .source = {},
           .narrowed = {},
-          .stride = width * kChannels + 1,
+          .stride = width * kRgbChannels + 1,
           .out = rgb.data()};
   for (int64_t row = first; row < last; ++row) {
     job.source.push_back(picture.rgb.data() + row * row_bytes);

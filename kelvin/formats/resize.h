@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kelvin/formats/picture.h"
+#include "kelvin/formats/images.h"
 
 namespace kelvin {
 

@@ -3,25 +3,20 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
 #include "kelvin/formats/mat_file.h"
 
 namespace kelvin {
 namespace {
 
 constexpr int64_t kSide = 32;
-constexpr int64_t kChannels = 3;
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const auto size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
+constexpr int64_t kSvhnChannels = 3;
 
 // MATLAB keeps columns together, we keep rows: every plane is transposed.
 std::vector<uint8_t> planes_of(const MatArray& array, const std::string& where) {
   const auto& shape = array.shape;
   const bool fits = array.type == MatType::uint8 && shape.size() == 4 && shape[0] == kSide &&
-                    shape[1] == kSide && shape[2] == kChannels && shape[3] > 0;
+                    shape[1] == kSide && shape[2] == kSvhnChannels && shape[3] > 0;
   check(fits, where, ": must be bytes of shape [32, 32, 3, n], is of type ",
         static_cast<uint32_t>(array.type), " and shape ", shape_text(shape));
   constexpr size_t kPlane = kSide * kSide;
@@ -51,7 +46,7 @@ std::vector<int64_t> digits_of(const MatArray& array, const std::string& where) 
 }  // namespace
 
 RawImages parse_svhn_mat(std::string_view bytes, const std::string& where) {
-  RawImages images{.channels = kChannels, .height = kSide, .width = kSide};
+  RawImages images{.channels = kSvhnChannels, .height = kSide, .width = kSide};
   visit_mat(bytes, where, [&](const MatArray& array) {
     if (array.name == "X") images.pixels = planes_of(array, where + ": X");
     if (array.name == "y") images.labels = digits_of(array, where + ": y");

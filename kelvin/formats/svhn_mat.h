@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "kelvin/formats/raw_images.h"
+#include "kelvin/formats/images.h"
 
 namespace kelvin {
 

@@ -1,10 +1,22 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "kelvin/formats/pickle_value.h"
 #include "kelvin/formats/stored_tensors.h"
 
 namespace kelvin {
+
+// How PyTorch's tensors are pickled: as calls of a few functions on storages, whose bytes lie
+// beside the pickle under keys.  OrderedDict becomes a dict; what was set on it as an attribute is
+// dropped.  Everything else that a checkpoint may hold, a Namespace of arguments, NumPy's scalars,
+// a whole network, becomes an object that holds nothing: it is neither built nor run.
+const PickleNames& torch_names();
+
+// Bytes of an element of a storage, also of the types whose tensors are skipped; 0 if not known.
+uint64_t torch_element_bytes(std::string_view dtype);
 
 // Reads a dict of tensors that PyTorch's torch.save wrote, as a zip or as versions before 1.6 did.
 // It executes nothing: of what is neither a tensor nor a plain value nothing is built.

@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
-#include "kelvin/core/shown_text.h"
+#include "kelvin/core/files.h"
+#include "kelvin/core/text.h"
 #include "kelvin/formats/safetensors_file.h"
-#include "kelvin/formats/stored_file.h"
 #include "kelvin/formats/torch_file.h"
 
 namespace kelvin {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 36;
+constexpr int64_t kMostWeightBytes = int64_t{1} << 36;
 
 bool is_of_torch(std::string_view file) {
   return file.starts_with("PK\x03\x04") || file.starts_with('\x80');
@@ -39,7 +39,7 @@ void check_begins_like_weights(const std::filesystem::path& path) {
 StoredTensors read_weights_file(const std::filesystem::path& path) {
   const auto where = path.string();
   check_begins_like_weights(path);
-  auto file = read_stored_file(path, kMostBytes);
+  auto file = read_stored_file(path, kMostWeightBytes);
   // The brace must come first: a header length may begin with the same bytes as other formats.
   if (file.size() > 8 && file[8] == '{') return parse_safetensors(std::move(file), where);
   return parse_torch_file(std::move(file), where);

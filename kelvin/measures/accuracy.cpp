@@ -3,9 +3,8 @@
 #include <array>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/measures/uses_logits_alone.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -70,7 +69,7 @@ class Accuracy : public Measure, public UsesLogitsAlone {
   Sums test_ = {};
 };
 
-const bool registered = measures().add(
+const bool accuracy_registered = measures().add(
     "accuracy", {
                     .summary = "share of right answers, negative log-likelihood",
                     .reference = "",

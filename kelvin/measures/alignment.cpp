@@ -6,11 +6,10 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/independent_work.h"
-#include "kelvin/math/top_eigenvectors.h"
 #include "kelvin/measures/input_gram.h"
-#include "kelvin/measures/keeps_looks.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/numerics/top_eigenvectors.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -43,11 +42,11 @@ struct LayerAlignment {
 
 // How far each layer's weights look where its inputs are: cosines between the leading right
 // singular vectors of W and the leading left singular vectors of A.
-class Alignment : public Measure, public KeepsLooks {
+class Alignment : public Measure, public KeepsSnapshots {
  public:
   Alignment(const MeasureContext& context, Settings& settings)
       : grams_(input_grams_of(context, "alignment", settings)),
-        seed_(named_seed(context.seed, "alignment")) {
+        seed_(derive_seed(context.seed, "alignment")) {
     settings.read("k", k_);
     check(k_ >= 1, settings.full_name("k"), ": must be at least 1, got ", k_);
   }
@@ -101,7 +100,7 @@ class Alignment : public Measure, public KeepsLooks {
     return tensors;
   }
 
-  NamedTensors curves_of_look() const override { return curves(); }
+  NamedTensors curves_of_snapshot() const override { return curves(); }
 
   int64_t memory(const Record& example, int64_t /*samples*/) const override {
     return grams_->memory("alignment", example);
@@ -113,7 +112,7 @@ class Alignment : public Measure, public KeepsLooks {
     if (!alignments_) {
       const auto& layers = grams_->layers();
       alignments_.emplace(layers.size());
-      for_each_independent(static_cast<int64_t>(layers.size()), [&](int64_t i) {
+      parallel_for_tasks(static_cast<int64_t>(layers.size()), [&](int64_t i) {
         const auto& layer = layers[static_cast<size_t>(i)];
         (*alignments_)[static_cast<size_t>(i)] = {.layer = &layer, .cosines = cosines_of(layer)};
       });
@@ -161,7 +160,7 @@ class Alignment : public Measure, public KeepsLooks {
   mutable std::optional<std::vector<LayerAlignment>> alignments_;
 };
 
-const bool registered = measures().add(
+const bool alignment_registered = measures().add(
     "alignment",
     {
         .summary = "largest cosine of leading singular vectors of each layer's weights and inputs",

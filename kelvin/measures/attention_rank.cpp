@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/numerics/spectrum.h"
 
 namespace kelvin {
 namespace {
@@ -221,7 +221,7 @@ class AttentionRank : public Measure {
   std::vector<SeenAttention> layers_;  // in order of execution
 };
 
-const bool registered = measures().add(
+const bool attention_rank_registered = measures().add(
     "attention_rank",
     {
         .summary = "numerical rank of attention logits and shares per head, entropy of the shares",

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/logistic_regression.h"
+#include "kelvin/numerics/logistic_regression.h"
 
 namespace kelvin {
 namespace {

@@ -3,12 +3,12 @@
 #include <torch/types.h>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/class_sums.h"
+#include "kelvin/numerics/class_means.h"
 
 namespace kelvin {
 namespace {
 
-constexpr double kRounding = 1e-13;  // of float64 sums, relative to a mean
+constexpr double kMomentRounding = 1e-13;  // of float64 sums, relative to a mean
 
 void check_rows(const char* where, const torch::Tensor& rows, const torch::Tensor& labels,
                 int64_t dims) {
@@ -52,7 +52,8 @@ ClassCentres::ClassCentres(const ClassSums& sums) {
   mean = centred.mean(0);
   centred.sub_(mean);
   // All means are the same but for the rounding of their sums.
-  if (centred.norm().item<double>() <= kRounding * mean.norm().item<double>()) centred.zero_();
+  if (centred.norm().item<double>() <= kMomentRounding * mean.norm().item<double>())
+    centred.zero_();
 }
 
 int64_t ClassCentres::samples() const { return counts.sum().item<int64_t>(); }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/independent_work.h"
-#include "kelvin/math/spectrum.h"
+#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -78,7 +78,7 @@ ClassRanks class_ranks(const SketchedSample& sample, int64_t classes, double gam
     found.sizes.push_back(members.back().size(0));
   }
   found.layers.resize(sample.layers().size());
-  for_each_independent(static_cast<int64_t>(found.layers.size()), [&](int64_t place) {
+  parallel_for_tasks(static_cast<int64_t>(found.layers.size()), [&](int64_t place) {
     const auto& layer = sample.layers()[static_cast<size_t>(place)];
     const auto rows = layer.rows();
     auto ranks = torch::zeros({classes}, torch::kFloat64);

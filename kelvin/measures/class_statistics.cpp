@@ -6,16 +6,16 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/class_variance.h"
-#include "kelvin/math/layer_matrices.h"
 #include "kelvin/measures/class_ranks.h"
 #include "kelvin/measures/measure.h"
 #include "kelvin/measures/sketched_sample.h"
+#include "kelvin/numerics/class_means.h"
+#include "kelvin/ops/layer_matrices.h"
 
 namespace kelvin {
 namespace {
 
-constexpr const char* kName = "class_statistics";
+constexpr const char* kStatisticsName = "class_statistics";
 
 struct Options {
   double gamma = 1e-3;   // of the rank of a class
@@ -44,17 +44,17 @@ int64_t sketch_size(const Record& record, const Options& options) {
   return bytes <= options.memory ? widest : kSketchIfNeeded;
 }
 
-struct SeenLayer {
+struct CountedLayer {
   std::string name;
   ClassVariance variance;
 };
 
-void check_labels(const Record& record) {
+void check_statistics_labels(const Record& record) {
   if (record.labels.numel() == 0) return;
   const auto lowest = record.labels.min().item<int64_t>();
   const auto highest = record.labels.max().item<int64_t>();
-  check(lowest >= 0 && highest < record.classes, kName, ": labels must be in [0, ", record.classes,
-        "), got ", lowest < 0 ? lowest : highest);
+  check(lowest >= 0 && highest < record.classes, kStatisticsName, ": labels must be in [0, ",
+        record.classes, "), got ", lowest < 0 ? lowest : highest);
 }
 
 // Variance between and within the classes of every layer's features over the test split, and on a
@@ -62,35 +62,35 @@ void check_labels(const Record& record) {
 class ClassStatistics : public Measure {
  public:
   explicit ClassStatistics(const Options& options)
-      : options_(options), sample_(kName, options.sample) {}
+      : options_(options), sample_(kStatisticsName, options.sample) {}
 
   Needs needs() const override { return {.layers = true, .sample = options_.sample.samples}; }
 
   void see_sample(const Record& record) override {
-    check_labels(record);
+    check_statistics_labels(record);
     classes_ = record.classes;
     sample_.add(record);
   }
 
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
-    check(!record.layers.empty(), kName, ": needs records of layers, got none");
-    check_labels(record);
+    check(!record.layers.empty(), kStatisticsName, ": needs records of layers, got none");
+    check_statistics_labels(record);
     rank_sample();
     for (size_t i = 0; i < record.layers.size(); ++i) {
       const auto& layer = record.layers[i];
       const auto rows = feature_rows(layer.output);
       if (i == layers_.size()) {
         const FeatureSketch sketch(rows.size(1), sketch_size(record, options_),
-                                   named_seed(options_.sample.seed, layer.name));
+                                   derive_seed(options_.sample.seed, layer.name));
         layers_.push_back({.name = layer.name, .variance = {sketch, record.classes}});
       }
       auto& seen = layers_[i];
-      check(seen.name == layer.name && seen.variance.dims() == rows.size(1), kName,
+      check(seen.name == layer.name && seen.variance.dims() == rows.size(1), kStatisticsName,
             ": every batch must have the same layers; '", seen.name, "' of ", seen.variance.dims(),
             " features became '", layer.name, "' of ", rows.size(1));
       seen.variance.update(rows, record.labels);
-      check(seen.variance.is_finite(), kName, ": layer '", layer.name,
+      check(seen.variance.is_finite(), kStatisticsName, ": layer '", layer.name,
             "' must be finite, has a NaN or an infinity");
     }
   }
@@ -122,7 +122,7 @@ class ClassStatistics : public Measure {
   }
 
   Readings compute() const override {
-    check(!layers_.empty(), kName, ": no records of the test split were shown");
+    check(!layers_.empty(), kStatisticsName, ": no records of the test split were shown");
     Readings readings;
     for (const auto& layer : layers_) {
       readings.push_back(reading(layer, "between_class_variance", layer.variance.parts().between,
@@ -156,7 +156,7 @@ class ClassStatistics : public Measure {
   }
 
  private:
-  static Reading reading(const SeenLayer& layer, const char* name, double value,
+  static Reading reading(const CountedLayer& layer, const char* name, double value,
                          const char* formula, const char* centring) {
     const auto& variance = layer.variance;
     Definition definition = {{"formula", formula},
@@ -191,13 +191,13 @@ class ClassStatistics : public Measure {
   }
 
   Options options_;
-  std::vector<SeenLayer> layers_;  // in order of execution
-  SketchedSample sample_;          // until the first update
+  std::vector<CountedLayer> layers_;  // in order of execution
+  SketchedSample sample_;             // until the first update
   int64_t classes_ = 0;
   std::optional<ClassRanks> ranks_;
 };
 
-std::unique_ptr<Measure> make(const MeasureContext& context, Settings& settings) {
+std::unique_ptr<Measure> make_class_statistics(const MeasureContext& context, Settings& settings) {
   Options options{.sample = {.seed = context.seed}, .memory = context.memory / 8};
   settings.read("gamma", options.gamma);
   settings.read("sketch", options.sketch);
@@ -214,12 +214,13 @@ std::unique_ptr<Measure> make(const MeasureContext& context, Settings& settings)
   return std::make_unique<ClassStatistics>(options);
 }
 
-const bool registered = measures().add(
-    kName, {
-               .summary = "variance of features between and within classes, and ranks of classes",
-               .reference = "The tunnel effect, arXiv 2305.19753",
-               .make = make,
-           });
+const bool class_statistics_registered = measures().add(
+    kStatisticsName,
+    {
+        .summary = "variance of features between and within classes, and ranks of classes",
+        .reference = "The tunnel effect, arXiv 2305.19753",
+        .make = make_class_statistics,
+    });
 
 }  // namespace
 }  // namespace kelvin

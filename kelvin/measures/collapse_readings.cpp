@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kelvin/math/neural_collapse.h"
+#include "kelvin/numerics/neural_collapse.h"
 
 namespace kelvin {
 namespace {
@@ -270,13 +270,13 @@ void add_nc5(Writer& writer, const Collapse& collapse) {
     writer.add(name, value, formula, {{"centring", "none"}, {"ood_samples", samples}});
     writer.last().ood = ood;
   };
-  for (const auto& [ood, sums] : collapse.foreign) {
+  for (const auto& [ood, sums] : collapse.ood) {
     const auto samples = sums.samples();
     add(ood, "orthodev", sums.sums().sum(0) / static_cast<double>(samples),
-        "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of all foreign test samples", samples);
+        "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of all OOD test samples", samples);
     const ClassCentres centres(sums);
     add(ood, "orthodev_class_means", centres.mean,
-        "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of the class means of the foreign test samples",
+        "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of the class means of the OOD test samples",
         samples);
   }
 }

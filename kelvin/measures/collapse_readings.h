@@ -32,16 +32,16 @@ struct Collapse {
   CentreMismatch own = {};                 // of the samples that the means are of
   CentreMismatch test = {};                // of the test split, if the means are not
   // For the classifier's input only:
-  torch::Tensor weight = {};                      // [classes, features]; undefined if not known
-  torch::Tensor bias = {};                        // undefined if there is none
-  std::map<std::string, ClassSums> foreign = {};  // by the name of the dataset
+  torch::Tensor weight = {};                  // [classes, features]; undefined if not known
+  torch::Tensor bias = {};                    // undefined if there is none
+  std::map<std::string, ClassSums> ood = {};  // by the name of the dataset
 };
 
 // Neural collapse in a layer's features: NC1, NC2 and NC4.
 Readings layer_collapse_readings(const Collapse& collapse);
 
 // That of the classifier's input, with all variants and, if its weight is known, NC0, NC3 and NC2
-// of the weight; NC5 for every foreign dataset.
+// of the weight; NC5 for every OOD dataset.
 Readings classifier_collapse_readings(const Collapse& collapse);
 
 }  // namespace kelvin

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/parallel_gram.h"
+#include "kelvin/numerics/gram.h"
 
 namespace kelvin {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "kelvin/math/covariance.h"
-#include "kelvin/math/feature_sketch.h"
+#include "kelvin/numerics/covariance.h"
+#include "kelvin/numerics/feature_sketch.h"
 
 namespace kelvin {
 

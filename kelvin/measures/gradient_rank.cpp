@@ -5,17 +5,18 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/independent_work.h"
-#include "kelvin/math/layer_matrices.h"
-#include "kelvin/math/parallel_gram.h"
-#include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/numerics/gram.h"
+#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/layer_matrices.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
 
 constexpr int64_t kShownValues = 5;
-constexpr int64_t kNumbersAtOnce = int64_t{1} << 22;  // of unfolded patches, of each layer at work
+constexpr int64_t kGradientNumbersAtOnce = int64_t{1}
+                                           << 22;  // of unfolded patches, of each layer at work
 constexpr double kLeastGamma = 1e-6;  // below, rounding of Gram matrices would be counted
 
 // Singular values of the gradient and of the input of one layer, descending.
@@ -50,7 +51,7 @@ torch::Tensor input_spectrum(const LayerRecord& layer, int64_t in, int64_t colum
     return gram.singular_values();
   }
   GramAccumulator gram(in);
-  const auto at_once = std::max<int64_t>(1, kNumbersAtOnce / (in * (columns / samples)));
+  const auto at_once = std::max<int64_t>(1, kGradientNumbersAtOnce / (in * (columns / samples)));
   for (int64_t begin = 0; begin < samples; begin += at_once) {
     gram.update(input_of(layer, begin, std::min(at_once, samples - begin)).t());
   }
@@ -95,7 +96,7 @@ class GradientRank : public Measure {
     check(!record.layers.empty(), "gradient_rank: records must have layers, got none");
     layers_.clear();
     layers_.resize(record.layers.size());
-    for_each_independent(static_cast<int64_t>(layers_.size()), [&](int64_t i) {
+    parallel_for_tasks(static_cast<int64_t>(layers_.size()), [&](int64_t i) {
       layers_[static_cast<size_t>(i)] = spectra_of(record.layers[static_cast<size_t>(i)]);
     });
     split_ = record.split;
@@ -151,8 +152,8 @@ class GradientRank : public Measure {
       spectra += 2 * in * kDouble;
       widest = std::max(widest, in);
     }
-    const auto patches = 2 * kNumbersAtOnce * static_cast<int64_t>(sizeof(float));
-    const auto at_work = parallel_gram_bytes(kNumbersAtOnce / widest, widest);
+    const auto patches = 2 * kGradientNumbersAtOnce * static_cast<int64_t>(sizeof(float));
+    const auto at_work = parallel_gram_bytes(kGradientNumbersAtOnce / widest, widest);
     return spectra + at::get_num_threads() * (at_work + widest * widest * kDouble + patches);
   }
 
@@ -236,7 +237,7 @@ class GradientRank : public Measure {
   std::vector<LayerSpectra> layers_;  // in order of execution
 };
 
-const bool registered = measures().add(
+const bool gradient_rank_registered = measures().add(
     "gradient_rank",
     {
         .summary = "numerical rank of each layer's gradient beside that of its input",

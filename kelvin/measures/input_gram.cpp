@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/layer_matrices.h"
+#include "kelvin/ops/layer_matrices.h"
 
 namespace kelvin {
 namespace {

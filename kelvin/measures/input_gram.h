@@ -9,10 +9,10 @@
 
 #include "kelvin/core/reading.h"
 #include "kelvin/core/settings.h"
-#include "kelvin/math/named_tensors.h"
-#include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/representations/record.h"
+#include "kelvin/model/record.h"
+#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/tensors.h"
 
 namespace kelvin {
 

@@ -11,7 +11,7 @@
 namespace kelvin {
 namespace {
 
-constexpr const char* kName = "layer_similarity";
+constexpr const char* kSimilarityName = "layer_similarity";
 
 struct ComparedLayer {
   std::string name;
@@ -136,7 +136,7 @@ Readings readings_of(const Similarities& found) {
 class LayerSimilarity : public Measure {
  public:
   explicit LayerSimilarity(const SampleOptions& options)
-      : options_(options), sample_(kName, options) {}
+      : options_(options), sample_(kSimilarityName, options) {}
 
   Needs needs() const override { return {.layers = true, .sample = options_.samples}; }
 
@@ -160,7 +160,7 @@ class LayerSimilarity : public Measure {
 
   Readings compute() const override {
     const auto all = found();
-    check(all.has_value(), kName, ": no sample of the test split was shown");
+    check(all.has_value(), kSimilarityName, ": no sample of the test split was shown");
     return readings_of(*all);
   }
 
@@ -185,7 +185,7 @@ class LayerSimilarity : public Measure {
   std::optional<Similarities> found_;
 };
 
-std::unique_ptr<Measure> make(const MeasureContext& context, Settings& settings) {
+std::unique_ptr<Measure> make_layer_similarity(const MeasureContext& context, Settings& settings) {
   SampleOptions options{.seed = context.seed};
   settings.read("samples", options.samples);
   settings.read("sketch", options.sketch);
@@ -196,13 +196,14 @@ std::unique_ptr<Measure> make(const MeasureContext& context, Settings& settings)
   return std::make_unique<LayerSimilarity>(options);
 }
 
-const bool registered = measures().add(
-    kName, {
-               .summary = "linear CKA between all pairs of layers on a fixed sample",
-               .reference = "Similarity of neural network representations revisited, arXiv "
-                            "1905.00414",
-               .make = make,
-           });
+const bool layer_similarity_registered =
+    measures().add(kSimilarityName,
+                   {
+                       .summary = "linear CKA between all pairs of layers on a fixed sample",
+                       .reference = "Similarity of neural network representations revisited, arXiv "
+                                    "1905.00414",
+                       .make = make_layer_similarity,
+                   });
 
 }  // namespace
 }  // namespace kelvin

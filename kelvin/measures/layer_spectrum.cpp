@@ -5,14 +5,14 @@
 #include <functional>
 #include <optional>
 
-#include "kelvin/core/byte_text.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/independent_work.h"
-#include "kelvin/math/layer_matrices.h"
+#include "kelvin/core/text.h"
 #include "kelvin/measures/feature_spectrum.h"
 #include "kelvin/measures/measure.h"
 #include "kelvin/measures/spectrum_readings.h"
+#include "kelvin/ops/layer_matrices.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -75,7 +75,7 @@ LayerSpectrumOptions read_options(Settings& settings) {
 
 void for_each_in_groups(int64_t count, int64_t at_once, const std::function<void(int64_t)>& work) {
   for (int64_t first = 0; first < count; first += at_once) {
-    for_each_independent(std::min(at_once, count - first), [&](int64_t i) { work(first + i); });
+    parallel_for_tasks(std::min(at_once, count - first), [&](int64_t i) { work(first + i); });
   }
 }
 
@@ -334,7 +334,7 @@ class LayerSpectrum : public Measure {
             "' with ", dims, " features needs ", byte_text(plan.held + plan.bytes[i]),
             " for protocol ", options_.protocol, ", measure.memory allows ",
             byte_text(context_.memory));
-      const auto seed = named_seed(context_.seed, "sketch " + recorded.name);
+      const auto seed = derive_seed(context_.seed, "sketch " + recorded.name);
       layers_.push_back({.name = recorded.name,
                          .spectrum = FeatureSpectrum(dims, options, seed),
                          .pass = plan.passes[i]});
@@ -437,7 +437,7 @@ class LayerSpectrum : public Measure {
   bool is_enlarged_ = false;
 };
 
-const bool registered = measures().add(
+const bool layer_spectrum_registered = measures().add(
     "layer_spectrum",
     {
         .summary = "spectrum and ranks of every layer's output",

@@ -6,7 +6,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/measures/cached_probes.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/measures/probe_readings.h"
+#include "kelvin/measures/probes.h"
 #include "kelvin/measures/streamed_probes.h"
 
 namespace kelvin {
@@ -83,7 +83,7 @@ ProbeOptions read_options(const MeasureContext& context, Settings& settings) {
 std::string whose(const std::string& ood) { return ood.empty() ? "the trained dataset" : ood; }
 
 // A linear classifier on every layer's frozen features, for the classes of the dataset trained on
-// and for those of each foreign one.
+// and for those of each OOD one.
 class LinearProbe : public Measure {
  public:
   LinearProbe(const ProbeOptions& options, const MeasureContext& context)
@@ -184,12 +184,12 @@ class LinearProbe : public Measure {
 
   ProbeOptions options_;
   MeasureContext context_;
-  std::map<std::string, std::unique_ptr<Probes>> populations_;  // by the name of the foreign one
+  std::map<std::string, std::unique_ptr<Probes>> populations_;  // by the name of the OOD one
   Probes* last_trained_ = nullptr;
   mutable std::map<std::string, std::vector<ProbeResult>> results_;
 };
 
-const bool registered = measures().add(
+const bool linear_probe_registered = measures().add(
     "linear_probe",
     {
         .summary = "probe accuracy of every layer in and out of distribution; kappa and rho",

@@ -4,7 +4,6 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/measures/uses_logits_alone.h"
 
 namespace kelvin {
 namespace {
@@ -60,7 +59,7 @@ class LogitsNorm : public Measure, public UsesLogitsAlone {
   double samples_ = 0;
 };
 
-const bool registered = measures().add(
+const bool logits_norm_registered = measures().add(
     "logits_norm", {
                        .summary = "Frobenius norm of the logits, raw, over T and per sample",
                        .reference = "Unpacking Softmax, section 3.1",

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
-#include "kelvin/math/tempered_cross_entropy.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/ops/cross_entropy.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -150,7 +150,7 @@ class LossSymmetry : public Measure {
   torch::Tensor gradient_sum_;   // [classes, dims]
 };
 
-const bool registered = measures().add(
+const bool loss_symmetry_registered = measures().add(
     "loss_symmetry",
     {
         .summary = "how alike samples are to the loss: entropy, spread and distance of the "

@@ -10,8 +10,8 @@
 #include "kelvin/core/reading.h"
 #include "kelvin/core/registry.h"
 #include "kelvin/core/settings.h"
-#include "kelvin/math/named_tensors.h"
-#include "kelvin/representations/record.h"
+#include "kelvin/model/record.h"
+#include "kelvin/ops/tensors.h"
 
 namespace kelvin {
 
@@ -21,7 +21,7 @@ struct Needs {
   bool layers = false;        // records of all layers, of the splits that are needed
   bool layer_inputs = false;  // with their weights and inputs, not the outputs alone
   bool attention = false;     // records of all attention layers
-  bool ood = false;           // the same splits of the foreign datasets
+  bool ood = false;           // the same splits of the OOD datasets
   bool gradients = false;     // one batch of the training split with the gradients of its loss
   int64_t sample = 0;         // so many samples of the test split are shown apart, to see_sample
 };
@@ -42,7 +42,7 @@ class Measure {
   virtual void see_gradients(const Record& /*record*/) {}
   // After the last update.  True asks to be shown all of the test split again, for a closer look.
   virtual bool wants_another_pass() { return false; }
-  // After all of a training split was shown, that of the dataset trained on or a foreign one's.
+  // After all of a training split was shown, that of the dataset trained on or an OOD one's.
   // True asks to be shown it again, in another order, before anything else.
   virtual bool wants_train_again() { return false; }
 
@@ -67,7 +67,7 @@ struct MeasureContext {
   uint64_t seed = 0;
   int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
   int64_t test_samples = 10'000;      // about how many of the test split will be shown
-  // Of the datasets that will be shown, foreign ones too: of the one that has most, and of all
+  // Of the datasets that will be shown, OOD ones too: of the one that has most, and of all
   // together.  0: not known, then those of the dataset trained on.
   int64_t most_classes = 0;
   int64_t all_classes = 0;
@@ -82,5 +82,39 @@ struct MeasureEntry {
 };
 
 Registry<MeasureEntry>& measures();
+
+// Of a measure that is defined on the training split of the dataset trained on, but takes the test
+// split instead where there is no other, as in a dump; of OOD datasets it takes the test split
+// alone.
+class TakesTestSplit {
+ public:
+  virtual ~TakesTestSplit() = default;
+
+  // What it would lack if `record` were the whole of the test split; empty if nothing.
+  virtual std::string missing_in(const Record& record) const = 0;
+};
+
+// Whether it looks at the training images of OOD datasets.
+inline bool needs_ood_training(const Measure& measure) {
+  const auto needs = measure.needs();
+  return needs.ood && needs.train_split && dynamic_cast<const TakesTestSplit*>(&measure) == nullptr;
+}
+
+// Of a measure that looks at logits and labels and at nothing else of a record: of a dump nothing
+// else has to be read for it.
+class UsesLogitsAlone {
+ public:
+  virtual ~UsesLogitsAlone() = default;
+};
+
+// Of a measure whose curves are worth keeping of every look during training, not only of the end:
+// small ones that change with it.
+class KeepsSnapshots {
+ public:
+  virtual ~KeepsSnapshots() = default;
+
+  // Under the names that its curves have.
+  virtual NamedTensors curves_of_snapshot() const = 0;
+};
 
 }  // namespace kelvin

@@ -1,4 +1,4 @@
-#include "kelvin/math/neural_collapse.h"
+#include "kelvin/numerics/neural_collapse.h"
 
 #include <torch/types.h>
 
@@ -8,17 +8,16 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/feature_sketch.h"
-#include "kelvin/math/layer_matrices.h"
 #include "kelvin/measures/class_moments.h"
 #include "kelvin/measures/collapse_readings.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/measures/takes_test_split.h"
+#include "kelvin/numerics/feature_sketch.h"
+#include "kelvin/ops/layer_matrices.h"
 
 namespace kelvin {
 namespace {
 
-constexpr const char* kName = "neural_collapse";
+constexpr const char* kCollapseName = "neural_collapse";
 constexpr int64_t kLeastWidth = 256;  // that features are projected to
 
 // One matrix of features: sums in the first pass, the spread around their means in the second.
@@ -79,7 +78,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     if (record.is_ood()) {
       // Shown again with a test split that is, they would count twice.
       const bool is_again = split_ == Split::test && phase_ != Phase::means;
-      if (record.split == Split::test && !is_again) see_foreign(record);
+      if (record.split == Split::test && !is_again) see_ood(record);
       return;
     }
     const bool is_train = record.split == Split::train;
@@ -106,14 +105,14 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     if (theirs.split_ && (!split_ || is_better)) {
       adopt(theirs);
     } else if (theirs.split_ == split_) {
-      check((phase_ == Phase::means) == (theirs.phase_ == Phase::means), kName,
+      check((phase_ == Phase::means) == (theirs.phase_ == Phase::means), kCollapseName,
             ": can merge only measures in the same pass");
       merge_features(theirs);
     }
     // In the second pass over a test split both have them from the first.
-    if (split_ == Split::test && phase_ != Phase::means && !foreign_.empty()) return;
-    for (const auto& [name, sums] : theirs.foreign_) {
-      const auto [found, is_new] = foreign_.emplace(name, sums);
+    if (split_ == Split::test && phase_ != Phase::means && !ood_.empty()) return;
+    for (const auto& [name, sums] : theirs.ood_) {
+      const auto [found, is_new] = ood_.emplace(name, sums);
       if (!is_new) found->second.merge(sums);
     }
   }
@@ -134,7 +133,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
         tensors[seen.layer + "/class_counts"] = seen.sums->counts();
       }
     }
-    for (const auto& [name, sums] : foreign_) {
+    for (const auto& [name, sums] : ood_) {
       tensors["ood/" + name + "/class_sums"] = sums.sums();
       tensors["ood/" + name + "/class_counts"] = sums.counts();
     }
@@ -142,7 +141,8 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
   }
 
   Readings compute() const override {
-    check(split_.has_value(), kName, ": no records of the training or test split were shown");
+    check(split_.has_value(), kCollapseName,
+          ": no records of the training or test split were shown");
     Readings readings;
     for (const auto& seen : features_) {
       const auto collapse = collapse_of(seen);
@@ -216,15 +216,15 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     if (record.labels.numel() == 0) return;
     const auto lowest = record.labels.min().item<int64_t>();
     const auto highest = record.labels.max().item<int64_t>();
-    check(lowest >= 0 && highest < record.classes, kName, ": labels must be in [0, ",
+    check(lowest >= 0 && highest < record.classes, kCollapseName, ": labels must be in [0, ",
           record.classes, "), got ", lowest < 0 ? lowest : highest);
-    check(torch::isfinite(record.logits).all().item<bool>(), kName,
+    check(torch::isfinite(record.logits).all().item<bool>(), kCollapseName,
           ": logits must be finite, have a NaN or an infinity");
   }
 
   static void check_finite(const std::string& layer, const torch::Tensor& rows) {
     // The sum of a row is not finite as soon as one number is not.
-    check(torch::isfinite(rows.sum(1)).all().item<bool>(), kName, ": ", place_of(layer),
+    check(torch::isfinite(rows.sum(1)).all().item<bool>(), kCollapseName, ": ", place_of(layer),
           " must be finite, has a NaN or an infinity");
   }
 
@@ -232,16 +232,16 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
   std::vector<torch::Tensor> rows_of(const Record& record) {
     check_record(record);
     const auto shown = shown_in(record);
-    check(!shown.empty(), kName, ": needs features or records of layers, got neither");
+    check(!shown.empty(), kCollapseName, ": needs features or records of layers, got neither");
     if (features_.empty()) make_room(record, shown);
-    check(shown.size() == features_.size(), kName, ": every batch must have the same layers, ",
-          features_.size(), ", got ", shown.size());
+    check(shown.size() == features_.size(), kCollapseName,
+          ": every batch must have the same layers, ", features_.size(), ", got ", shown.size());
     std::vector<torch::Tensor> rows;
     for (size_t i = 0; i < shown.size(); ++i) {
       const auto& seen = features_[i];
-      check(shown[i].layer == seen.layer && shown[i].rows.size(1) == seen.sketch.dims(), kName,
-            ": every batch must have the same layers; ", place_of(seen.layer), " of ",
-            seen.sketch.dims(), " features became ", place_of(shown[i].layer), " of ",
+      check(shown[i].layer == seen.layer && shown[i].rows.size(1) == seen.sketch.dims(),
+            kCollapseName, ": every batch must have the same layers; ", place_of(seen.layer),
+            " of ", seen.sketch.dims(), " features became ", place_of(shown[i].layer), " of ",
             shown[i].rows.size(1));
       check_finite(seen.layer, shown[i].rows);
       rows.push_back(seen.sketch.apply(shown[i].rows));
@@ -254,7 +254,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     classes_ = record.classes;
     for (const auto& [layer, rows] : shown) {
       const FeatureSketch sketch(rows.size(1), layer.empty() ? rows.size(1) : limit,
-                                 named_seed(context_.seed, "collapse " + layer));
+                                 derive_seed(context_.seed, "collapse " + layer));
       features_.push_back(
           {.layer = layer, .sketch = sketch, .sums = ClassSums(record.classes, sketch.width())});
     }
@@ -282,12 +282,12 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     }
   }
 
-  void see_foreign(const Record& record) {
+  void see_ood(const Record& record) {
     if (!record.features.defined()) return;
     check_record(record);
     const auto rows = feature_rows(record.features);
     check_finite("", rows);
-    const auto sums = foreign_.try_emplace(record.ood, record.classes, rows.size(1)).first;
+    const auto sums = ood_.try_emplace(record.ood, record.classes, rows.size(1)).first;
     sums->second.update(rows, record.labels);
   }
 
@@ -297,9 +297,9 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     bias_ = record.bias.defined() ? record.bias.to(torch::kFloat64) : torch::Tensor();
     check(weight_.dim() == 2 && weight_.size(0) >= record.classes &&
               weight_.size(1) == record.features.size(1),
-          kName, ": the classifier's weight must be [", record.classes, ", ",
+          kCollapseName, ": the classifier's weight must be [", record.classes, ", ",
           record.features.size(1), "], got ", weight_.sizes());
-    check(torch::isfinite(weight_).all().item<bool>(), kName,
+    check(torch::isfinite(weight_).all().item<bool>(), kCollapseName,
           ": the classifier's weight must be finite, has a NaN or an infinity");
   }
 
@@ -323,12 +323,12 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
   }
 
   void merge_features(const NeuralCollapse& theirs) {
-    check(features_.size() == theirs.features_.size(), kName,
+    check(features_.size() == theirs.features_.size(), kCollapseName,
           ": can merge only measures of the same layers");
     for (size_t i = 0; i < features_.size(); ++i) {
       auto& ours = features_[i];
       const auto& other = theirs.features_[i];
-      check(ours.layer == other.layer && ours.sketch.equals(other.sketch), kName,
+      check(ours.layer == other.layer && ours.sketch.equals(other.sketch), kCollapseName,
             ": can merge only measures of the same layers");
       if (ours.spread) {
         ours.spread->merge(*other.spread);
@@ -351,17 +351,17 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
                       .spread = seen.spread,
                       .own = seen.own,
                       .test = seen.test};
-    check(collapse.centres.size() >= 2, kName, ": needs samples of at least 2 classes, got ",
-          collapse.centres.size());
+    check(collapse.centres.size() >= 2, kCollapseName,
+          ": needs samples of at least 2 classes, got ", collapse.centres.size());
     if (seen.spread) {
-      check(seen.spread->counts().equal(seen.spread->centres().counts), kName,
+      check(seen.spread->counts().equal(seen.spread->centres().counts), kCollapseName,
             ": the second pass must show the samples of the first, ", collapse.centres.samples(),
             ", got ", seen.spread->samples());
     }
     if (seen.layer.empty()) {
       collapse.weight = weight_;
       collapse.bias = bias_;
-      collapse.foreign = foreign_;
+      collapse.ood = ood_;
     }
     return collapse;
   }
@@ -371,14 +371,14 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
   std::optional<Split> split_;  // that means are of
   Phase phase_ = Phase::means;
   int64_t classes_ = 0;
-  std::vector<SeenFeatures> features_;        // the classifier's input, then all layers in order
-  torch::Tensor weight_;                      // undefined if not known
-  torch::Tensor bias_;                        // undefined if there is none
-  std::map<std::string, ClassSums> foreign_;  // of the classifier's input, by dataset
+  std::vector<SeenFeatures> features_;    // the classifier's input, then all layers in order
+  torch::Tensor weight_;                  // undefined if not known
+  torch::Tensor bias_;                    // undefined if there is none
+  std::map<std::string, ClassSums> ood_;  // of the classifier's input, by dataset
 };
 
-const bool registered = measures().add(
-    kName,
+const bool neural_collapse_registered = measures().add(
+    kCollapseName,
     {
         .summary = "neural collapse, NC0 to NC5 in the variants that papers print: classes as "
                    "points, their means as a simplex, the classifier as their dual",

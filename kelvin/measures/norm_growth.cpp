@@ -7,16 +7,16 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/independent_work.h"
-#include "kelvin/math/spectrum.h"
-#include "kelvin/math/top_eigenvectors.h"
 #include "kelvin/measures/input_gram.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/numerics/spectrum.h"
+#include "kelvin/numerics/top_eigenvectors.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
 
-constexpr int64_t kNumbersAtOnce = int64_t{1} << 24;
+constexpr int64_t kWeightNumbersAtOnce = int64_t{1} << 24;
 
 double sum_of(const torch::Tensor& tensor) { return tensor.sum().item<double>(); }
 
@@ -42,7 +42,7 @@ NormParts norm_parts(const LayerInputs& layer, const torch::Tensor& weight_spect
 double top_singular_value(const std::vector<torch::Tensor>& batches, uint64_t seed) {
   const auto rows = torch::cat(batches);
   auto gram = torch::zeros({rows.size(0), rows.size(0)}, torch::kFloat64);
-  const auto at_once = std::max<int64_t>(1, kNumbersAtOnce / rows.size(0));
+  const auto at_once = std::max<int64_t>(1, kWeightNumbersAtOnce / rows.size(0));
   for (int64_t begin = 0; begin < rows.size(1); begin += at_once) {
     const auto end = std::min(begin + at_once, rows.size(1));
     const auto part = rows.slice(1, begin, end).to(torch::kFloat64);
@@ -58,7 +58,7 @@ class NormGrowth : public Measure {
  public:
   NormGrowth(const MeasureContext& context, Settings& settings)
       : grams_(input_grams_of(context, "norm_growth", settings)),
-        seed_(named_seed(context.seed, "norm_growth")) {
+        seed_(derive_seed(context.seed, "norm_growth")) {
     settings.read("gamma", gamma_);
     check(gamma_ > 0 && gamma_ < 1, settings.full_name("gamma"), ": must be in (0, 1), got ",
           gamma_);
@@ -74,7 +74,7 @@ class NormGrowth : public Measure {
     if (weight_spectra_.empty()) {
       const auto& layers = grams_->layers();
       weight_spectra_.resize(layers.size());
-      for_each_independent(static_cast<int64_t>(layers.size()), [&](int64_t i) {
+      parallel_for_tasks(static_cast<int64_t>(layers.size()), [&](int64_t i) {
         const auto place = static_cast<size_t>(i);
         weight_spectra_[place] = torch::linalg_svdvals(layers[place].weight);
       });
@@ -109,7 +109,7 @@ class NormGrowth : public Measure {
   Readings compute() const override {
     check(!grams_->is_empty(), "norm_growth: no sample of the test split was shown");
     std::vector<NormParts> norms(weight_spectra_.size());
-    for_each_independent(static_cast<int64_t>(norms.size()), [&](int64_t i) {
+    parallel_for_tasks(static_cast<int64_t>(norms.size()), [&](int64_t i) {
       const auto place = static_cast<size_t>(i);
       norms[place] = norm_parts(grams_->layers()[place], weight_spectra_[place]);
     });
@@ -226,7 +226,7 @@ class NormGrowth : public Measure {
   std::vector<torch::Tensor> inputs_;  // of the network, a row per sample
 };
 
-const bool registered = measures().add(
+const bool norm_growth_registered = measures().add(
     "norm_growth",
     {
         .summary = "norm of each layer's product split into singular values and alignment",

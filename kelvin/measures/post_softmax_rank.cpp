@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
-#include "kelvin/math/spectrum.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/measures/rank_readings.h"
-#include "kelvin/measures/uses_logits_alone.h"
+#include "kelvin/measures/spectrum_readings.h"
+#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -113,7 +112,7 @@ class PostSoftmaxRank : public Measure, public UsesLogitsAlone {
   std::optional<GramAccumulator> probabilities_;
 };
 
-const bool registered =
+const bool post_softmax_rank_registered =
     measures().add("post_softmax_rank",
                    {
                        .summary = "ranks and singular values of the probabilities softmax(M / T)",

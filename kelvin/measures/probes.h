@@ -2,17 +2,46 @@
 
 #include <torch/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kelvin/core/reading.h"
-#include "kelvin/math/named_tensors.h"
-#include "kelvin/measures/probe_features.h"
-#include "kelvin/representations/record.h"
+#include "kelvin/model/record.h"
+#include "kelvin/ops/tensors.h"
 
 namespace kelvin {
+
+// Where a probe reads a layer.
+enum class ProbeTap { output, before_add };
+
+// "after ...", of the place a layer is really read at; before_add is that of its output where
+// nothing is added.
+std::string tap_text(const LayerRecord& layer, ProbeTap tap);
+// The same of all layers together.
+std::string tap_text(ProbeTap tap);
+
+// One float32 row for each sample: of all of it, or of maps averaged to at most pool x pool and
+// averaged tokens.  Flattened rows share the layer's memory where they can.
+torch::Tensor flattened_rows(const LayerRecord& layer, ProbeTap tap);
+torch::Tensor pooled_rows(const LayerRecord& layer, ProbeTap tap, int64_t pool);
+
+// An Error unless labels and classes of a record can be probed for.
+void check_labels(const Record& record);
+// An Error if there are fewer training samples than classes: most could never be named.
+void check_enough_samples(int64_t samples, int64_t classes);
+
+// The first layer, counted from 1, whose probe reaches `threshold` times the accuracy of the last.
+size_t first_sufficient(const std::vector<double>& accuracies, double threshold);
+
+// kappa: the first layer whose probe reaches `threshold` times the accuracy of
+// layer `last` (counted from 1), over the number of layers up to `last`.
+double effective_depth(const std::vector<double>& accuracies, size_t last, double threshold);
+
+// rho: (best accuracy over layers - the last layer's) / best.
+double generalisation_drop(const std::vector<double>& accuracies);
 
 enum class ProbeProtocol { diagnose, reproduce, published };
 
@@ -47,7 +76,7 @@ struct ProbeResult {
   torch::Tensor bias = {};    // [classes]
 };
 
-// The probes of all layers for one population: the dataset trained on, or a foreign one.
+// The probes of all layers for one population: the dataset trained on, or an OOD one.
 class Probes {
  public:
   virtual ~Probes() = default;
@@ -61,5 +90,10 @@ class Probes {
   // In order of execution.
   virtual std::vector<ProbeResult> results() const = 0;
 };
+
+// probe_accuracy of every layer, each with its interval; then kappa, or on an OOD dataset `ood`
+// rho and ood_retained.  Intervals come from one set of resampled test samples for all layers.
+Readings probe_readings(const std::vector<ProbeResult>& probes, const std::string& ood,
+                        const ProbeOptions& options);
 
 }  // namespace kelvin

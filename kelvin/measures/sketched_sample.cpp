@@ -7,7 +7,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/layer_matrices.h"
+#include "kelvin/ops/layer_matrices.h"
 
 namespace kelvin {
 
@@ -27,7 +27,7 @@ void SketchedSample::add(const Record& record) {
     if (i == layers_.size()) {
       layers_.push_back({.name = layer.name,
                          .sketch = FeatureSketch(rows.size(1), options_.sketch,
-                                                 named_seed(options_.seed, layer.name))});
+                                                 derive_seed(options_.seed, layer.name))});
     }
     auto& seen = layers_[i];
     check(seen.name == layer.name && seen.sketch.dims() == rows.size(1), measure_,

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/feature_sketch.h"
-#include "kelvin/representations/record.h"
+#include "kelvin/model/record.h"
+#include "kelvin/numerics/feature_sketch.h"
 
 namespace kelvin {
 

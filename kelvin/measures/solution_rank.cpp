@@ -5,16 +5,16 @@
 #include <cmath>
 #include <optional>
 
-#include "kelvin/core/caveats.h"
 #include "kelvin/core/check.h"
-#include "kelvin/math/spectrum.h"
+#include "kelvin/core/reading.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/measures/rank_readings.h"
+#include "kelvin/measures/spectrum_readings.h"
+#include "kelvin/numerics/spectrum.h"
 
 namespace kelvin {
 namespace {
 
-constexpr int kCurvePoints = 25;  // of the curve over gamma, from 1e-4 to 1e-1
+constexpr int kGammaCurvePoints = 25;  // of the curve over gamma, from 1e-4 to 1e-1
 
 // Which version of the logits matrix a spectrum belongs to.
 struct Variant {
@@ -143,8 +143,8 @@ class SolutionRank : public Measure {
   }
 
   void add_spectrum(Readings& readings, const Variant& variant, const torch::Tensor& values) const {
-    for (int i = 0; i < kCurvePoints; ++i) {
-      const double gamma = std::pow(10, -4 + 3.0 * i / (kCurvePoints - 1));
+    for (int i = 0; i < kGammaCurvePoints; ++i) {
+      const double gamma = std::pow(10, -4 + 3.0 * i / (kGammaCurvePoints - 1));
       auto of_curve = definition(variant, gamma);
       of_curve["curve"] = true;
       readings.push_back({.name = "solution_rank",
@@ -181,7 +181,7 @@ class SolutionRank : public Measure {
   int64_t width_ = 0;
 };
 
-const bool registered = measures().add(
+const bool solution_rank_registered = measures().add(
     "solution_rank",
     {
         .summary = "numerical rank (SR), singular values and other ranks of the logits matrix",

@@ -6,9 +6,52 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/math/adam_regression.h"
+#include "kelvin/numerics/streamed_regression.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
+namespace {
+
+torch::Tensor joined(const std::vector<torch::Tensor>& parts) {
+  return parts.size() == 1 ? parts[0] : torch::cat(parts);
+}
+
+// The first `samples` rows are returned, the others remain.
+torch::Tensor take(std::vector<torch::Tensor>& parts, int64_t samples) {
+  const auto all = joined(parts);
+  parts.clear();
+  if (samples < all.size(0)) parts.push_back(all.slice(0, samples).clone());
+  return all.slice(0, 0, samples);
+}
+
+}  // namespace
+
+void Minibatches::add(const std::vector<torch::Tensor>& rows, const torch::Tensor& labels,
+                      const torch::Tensor& held_out, const Consume& consume) {
+  rows_.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows_[i].push_back(rows[i]);
+  labels_.push_back(labels);
+  if (held_out.defined()) held_out_.push_back(held_out);
+  kept_ += labels.size(0);
+  while (kept_ >= size_) hand_on(size_, consume);
+}
+
+void Minibatches::finish(const Consume& consume) {
+  if (kept_ > 0) hand_on(kept_, consume);
+}
+
+void Minibatches::hand_on(int64_t samples, const Consume& consume) {
+  Minibatch batch{.features = {}, .labels = take(labels_, samples)};
+  if (!held_out_.empty()) batch.held_out = take(held_out_, samples);
+  parallel_for_tasks(static_cast<int64_t>(rows_.size()), [&](int64_t i) {
+    const auto layer = static_cast<size_t>(i);
+    auto own = batch;
+    own.features = take(rows_[layer], samples);
+    consume(layer, own);
+  });
+  kept_ -= samples;
+}
+
 namespace {
 
 constexpr uint64_t kHeldOutShare = 10;  // one in so many
@@ -29,7 +72,7 @@ PreconditionedOptions preconditioned(const ProbeOptions& options, int64_t classe
 AdamOptions adam(const ProbeOptions& options, int64_t classes, const std::string& layer) {
   return {.classes = classes,
           .rate = options.rate,
-          .seed = named_seed(options.seed, "probe of " + layer)};
+          .seed = derive_seed(options.seed, "probe of " + layer)};
 }
 
 std::unique_ptr<StreamedRegression> regression(const ProbeOptions& options, int64_t classes,
@@ -94,7 +137,7 @@ torch::Tensor StreamedProbes::held_out_of(const Record& record) const {
   check(indices.defined() && indices.size(0) == record.labels.size(0),
         "linear_probe: records of the training split must say which samples they are of, so that "
         "the same ones are held out in every pass");
-  const auto seed = named_seed(options_.seed, "held out of probes");
+  const auto seed = derive_seed(options_.seed, "held out of probes");
   auto held_out = torch::zeros(indices.sizes(), torch::kBool);
   for (int64_t i = 0; i < indices.size(0); ++i) {
     const auto index = static_cast<uint64_t>(indices[i].item<int64_t>());

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/bfloat16_attention.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/model/layers.h"
+#include "kelvin/ops/attention.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 

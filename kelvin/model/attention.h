@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "kelvin/math/simplex_map.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/simplex_map.h"
 
 namespace kelvin {
 

@@ -6,14 +6,13 @@
 #include <array>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/batch_norm_relu.h"
-#include "kelvin/math/bfloat16_attention.h"
-#include "kelvin/math/bfloat16_linear.h"
-#include "kelvin/math/convolution_3x3.h"
-#include "kelvin/math/gelu.h"
-#include "kelvin/math/parallel_linear.h"
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/precision.h"
+#include "kelvin/ops/attention.h"
+#include "kelvin/ops/batch_norm_relu.h"
+#include "kelvin/ops/convolution_3x3.h"
+#include "kelvin/ops/gelu.h"
+#include "kelvin/ops/linear.h"
+#include "kelvin/ops/reference_ops.h"
 
 namespace kelvin {
 namespace {
@@ -25,7 +24,7 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
 
 // Whether products of our own are to be of float32 or of bfloat16.
 bool takes_float_products() { return !is_plain() && !at::autocast::is_cpu_enabled(); }
-bool takes_brain_products() { return !is_plain() && at::autocast::is_cpu_enabled(); }
+bool takes_bf16_products() { return !is_plain() && at::autocast::is_cpu_enabled(); }
 
 // Whether kernels that cost a digit or two will do: enough to train with, not for what is measured.
 bool takes_rougher_kernels() { return !is_plain() && torch::GradMode::is_enabled(); }
@@ -33,8 +32,8 @@ bool takes_rougher_kernels() { return !is_plain() && torch::GradMode::is_enabled
 // By Winograd's algorithm.  What is still float32 where products are to be bfloat16 is left to
 // autocast.
 bool takes_fast_convolutions(const torch::Tensor& input) {
-  const bool is_brain = input.scalar_type() == torch::kBFloat16;
-  return takes_rougher_kernels() && is_brain == at::autocast::is_cpu_enabled();
+  const bool is_bf16 = input.scalar_type() == torch::kBFloat16;
+  return takes_rougher_kernels() && is_bf16 == at::autocast::is_cpu_enabled();
 }
 
 // A convolution that leaves maps their size and looks at the pixels next to each.
@@ -61,7 +60,7 @@ torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
   if (takes_float_products() && suits_parallel_linear(input, weight)) {
     return parallel_linear(input, weight, bias);
   }
-  if (takes_brain_products() && suits_bfloat16_linear(input, weight)) {
+  if (takes_bf16_products() && suits_bfloat16_linear(input, weight)) {
     return bfloat16_linear(input, weight, bias);
   }
   return torch::linear(input, weight, bias);
@@ -115,7 +114,7 @@ torch::Tensor product_of(const torch::Tensor& left, const torch::Tensor& right, 
 }
 
 bool suits_one_pass_attention(const torch::Tensor& qkv, int64_t heads) {
-  return takes_brain_products() && suits_bfloat16_attention(qkv, heads);
+  return takes_bf16_products() && suits_bfloat16_attention(qkv, heads);
 }
 
 torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& product,

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "kelvin/math/batched_product.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/attention.h"
 
 namespace kelvin {
 

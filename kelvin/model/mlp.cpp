@@ -69,7 +69,7 @@ std::shared_ptr<Model> build(const ModelShape& shape, Settings& settings) {
   return std::make_shared<Mlp>(shape, options);
 }
 
-const bool registered = models().add(
+const bool mlp_registered = models().add(
     "mlp", {
                .summary = "fully connected ReLU network on flattened images",
                .reference = "The tunnel effect, arXiv 2305.19753, appendix: MLP of depth 6 to 12",

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/parallel_for.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
-#include "kelvin/core/shown_text.h"
+#include "kelvin/core/text.h"
 #include "kelvin/formats/safetensors_file.h"
 #include "kelvin/formats/stored_tensors.h"
 #include "kelvin/formats/weights_file.h"

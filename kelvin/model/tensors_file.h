@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "kelvin/math/named_tensors.h"
+#include "kelvin/ops/tensors.h"
 
 namespace kelvin {
 

@@ -6,8 +6,8 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
-#include "kelvin/math/pooled_features.h"
 #include "kelvin/model/modes.h"
+#include "kelvin/ops/layer_matrices.h"
 
 namespace kelvin {
 namespace {
@@ -129,7 +129,7 @@ std::shared_ptr<Model> build_truncated(const ModelShape& shape, Settings& settin
   return std::make_shared<Truncated>(models().find(of).build(shape, settings), truncation, shape);
 }
 
-const bool registered = models().add(
+const bool truncated_registered = models().add(
     "truncated", {.summary = "the first layers of a model and a linear classifier on them",
                   .reference = "Unpacking Softmax, abstract; The tunnel effect, arXiv 2305.19753",
                   .build = build_truncated});

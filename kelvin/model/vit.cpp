@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/attention.h"
 #include "kelvin/model/head.h"
 #include "kelvin/model/layers.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/reference_ops.h"
 
 namespace kelvin {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/core/shown_text.h"
 #include "kelvin/core/text.h"
 #include "kelvin/model/head.h"
 #include "kelvin/model/tensors_file.h"

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string>
 
-#include "kelvin/math/named_tensors.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/tensors.h"
 
 namespace kelvin {
 

@@ -8,7 +8,6 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/json_fields.h"
 #include "kelvin/runs/run_folder.h"
-#include "kelvin/runs/run_lock.h"
 
 namespace kelvin {
 namespace {
@@ -26,7 +25,7 @@ bool is_own_file(const fs::path& path) {
 }
 
 // What lies in the folder itself, by name; nothing if it is a link or no folder.
-Paths entries_of(const fs::path& folder) {
+Paths prune_entries_of(const fs::path& folder) {
   Paths entries;
   if (!is_own_folder(folder)) return entries;
   for (const auto& entry : fs::directory_iterator(folder)) entries.push_back(entry.path());
@@ -44,7 +43,7 @@ bool is_step(const fs::path& path) {
 }
 
 void append_part_files(const fs::path& folder, Paths& found) {
-  for (const auto& path : entries_of(folder)) {
+  for (const auto& path : prune_entries_of(folder)) {
     if (is_part(path) && is_own_file(path)) found.push_back(path);
   }
 }
@@ -91,7 +90,7 @@ void append_checkpoints(const fs::path& checkpoints, bool with_training_state, c
   const auto is_kept = [&](const fs::path& path) {
     return std::find(kept.begin(), kept.end(), fs::canonical(path)) != kept.end();
   };
-  for (const auto& path : entries_of(checkpoints)) {
+  for (const auto& path : prune_entries_of(checkpoints)) {
     if (is_part(path)) {  // a folder, a file or a link: neither it nor its removal is followed
       found.push_back(path);
     } else if (is_own_folder(path) && is_step(path) && !is_kept(path)) {
@@ -107,7 +106,7 @@ void append_checkpoints(const fs::path& checkpoints, bool with_training_state, c
 int64_t bytes_of(const fs::path& path) {
   if (is_own_file(path)) return static_cast<int64_t>(fs::file_size(path));
   int64_t bytes = 0;
-  for (const auto& entry : entries_of(path)) bytes += bytes_of(entry);
+  for (const auto& entry : prune_entries_of(path)) bytes += bytes_of(entry);
   return bytes;
 }
 
@@ -127,7 +126,7 @@ PrunedRun found_in(const fs::path& run, const PruneOptions& options) {
   append_part_files(run / "features", found);
   append_part_files(run / "scores", found);
   append_part_files(run / "trajectory", found);
-  for (const auto& path : entries_of(run / "features")) {
+  for (const auto& path : prune_entries_of(run / "features")) {
     if (path.extension() == ".npz" && is_own_file(path)) found.push_back(path);
   }
   for (const auto& path : found) pruned.removed.push_back({.path = path, .bytes = bytes_of(path)});

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <string>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/json_fields.h"
 #include "kelvin/core/seeds.h"
+#include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
 namespace {
@@ -17,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr auto kReadings = "readings.jsonl";
+constexpr auto kReadingsFile = "readings.jsonl";
 constexpr auto kDefinitions = "definitions.json";
 constexpr auto kMeanOver = "mean_over";  // key of a definition
 constexpr size_t kMostOfAnId = 20;       // in a message
@@ -52,7 +54,7 @@ Reading reading_of(const Json& json, const std::string& origin) {
 }
 
 std::string definition_id(const Definition& definition) {
-  return fmt::format("{:016x}", named_seed(0, definition.dump())).substr(0, 12);
+  return fmt::format("{:016x}", derive_seed(0, definition.dump())).substr(0, 12);
 }
 
 std::string identity_of(const Reading& reading) {
@@ -95,12 +97,12 @@ void merge_readings(const fs::path& folder, const Readings& readings) {
   // At no moment does a reading refer to a definition that is not there: first old and new ones,
   // and those that nobody refers to any more are dropped last.
   write_file_atomically(folder / kDefinitions, definitions.dump(1) + "\n");
-  write_file_atomically(folder / kReadings, lines);
+  write_file_atomically(folder / kReadingsFile, lines);
   if (used != definitions) write_file_atomically(folder / kDefinitions, used.dump(1) + "\n");
 }
 
 Readings load_readings(const fs::path& folder) {
-  const auto path = folder / kReadings;
+  const auto path = folder / kReadingsFile;
   if (!fs::exists(path)) return {};
   const auto whole = load_json_object(folder / kDefinitions);
   const JsonFields definitions(whole, (folder / kDefinitions).string());
@@ -116,6 +118,48 @@ Readings load_readings(const fs::path& folder) {
     reading.definition = definitions.object(id);
   }
   return readings;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr auto kSpectrum = "logits_singular_values";
+constexpr auto kReadings = "readings";
+
+TrajectoryLine trajectory_line_of(const Json& json, const std::string& origin) {
+  const JsonFields fields(json, origin);
+  TrajectoryLine line{.step = fields.whole("step"), .epoch = fields.number("epoch")};
+  for (const auto& value : fields.list(kSpectrum)) {
+    line.logits_singular_values.push_back(number_or_nan(value, fields.place_of(kSpectrum)));
+  }
+  for (const auto& reading : fields.list(kReadings)) {
+    line.readings.push_back(reading_of(reading, fields.place_of(kReadings)));
+  }
+  return line;
+}
+
+fs::path file_in(const fs::path& folder) { return folder / "trajectory.jsonl"; }
+
+std::vector<TrajectoryLine> trajectory_of(const std::vector<Json>& lines, const fs::path& path) {
+  std::vector<TrajectoryLine> trajectory;
+  trajectory.reserve(lines.size());
+  for (const auto& json : lines) {
+    trajectory.push_back(trajectory_line_of(
+        json, path.string() + ": line " + std::to_string(trajectory.size() + 1)));
+  }
+  return trajectory;
+}
+
+}  // namespace
+
+std::vector<TrajectoryLine> load_trajectory(const fs::path& folder) {
+  return trajectory_of(load_lines(file_in(folder)), file_in(folder));
+}
+
+std::vector<TrajectoryLine> load_trajectory(const fs::path& folder, int64_t size) {
+  return trajectory_of(load_lines(file_in(folder), size), file_in(folder));
 }
 
 }  // namespace kelvin

@@ -4,7 +4,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
-#include "kelvin/runs/toml_text.h"
+#include "kelvin/formats/toml_text.h"
 
 namespace kelvin {
 namespace {

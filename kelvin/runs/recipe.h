@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,6 +8,10 @@
 #include "kelvin/runs/config.h"
 
 namespace kelvin {
+
+// The files of recipes/ by their names without extension, compiled in so that
+// the tool works from anywhere.
+const std::map<std::string, std::string>& builtin_recipes();
 
 // "Reading `reading` is `direction` in the runs that match `at` than in those that match
 // `against`."

@@ -7,15 +7,39 @@
 #include <climits>
 #include <cmath>
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/json_fields.h"
 #include "kelvin/core/text.h"
+#include "kelvin/formats/toml_text.h"
 #include "kelvin/runs/readings_file.h"
-#include "kelvin/runs/toml_text.h"
 
 namespace kelvin {
+namespace {
+
+std::filesystem::path lock_of(const std::filesystem::path& run) { return run / "lock"; }
+
+}  // namespace
+
+std::optional<RunLock> RunLock::try_take(const std::filesystem::path& run) {
+  auto lock = FileLock::try_take(lock_of(run));
+  if (!lock) return std::nullopt;
+  return RunLock(std::move(*lock));
+}
+
+RunLock RunLock::take(const std::filesystem::path& run) {
+  auto lock = try_take(run);
+  const auto holder = lock ? "" : holder_of_lock(lock_of(run));
+  check(lock.has_value(), run.string(), ": another process ",
+        holder.empty() ? "" : "(" + holder + ") ", "is at work in it");
+  return std::move(*lock);
+}
+
+bool is_locked(const std::filesystem::path& run) { return is_file_locked(lock_of(run)); }
+
 namespace {
 
 // Paths on a command line need not be UTF-8, of which JSON is made: bytes that are none become

@@ -3,15 +3,37 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "kelvin/core/file_lock.h"
 #include "kelvin/core/reading.h"
 #include "kelvin/runs/config.h"
+#include "kelvin/runs/readings_file.h"
 #include "kelvin/runs/scores_file.h"
-#include "kelvin/runs/trajectory_file.h"
 
 namespace kelvin {
+
+// RUN/lock: whoever writes a run holds it, so that no two processes write one run.  Given back by
+// the destructor, and by the system if the process dies: a run that says "running" and is not
+// locked was killed.
+class RunLock {
+ public:
+  // Nothing if somebody is at work in the run; an Error if the folder cannot be written.
+  static std::optional<RunLock> try_take(const std::filesystem::path& run);
+  // An Error that names the process if somebody is at work in the run.
+  static RunLock take(const std::filesystem::path& run);
+
+ private:
+  explicit RunLock(FileLock lock) : lock_(std::move(lock)) {}
+
+  FileLock lock_;
+};
+
+// Asks without disturbing.
+bool is_locked(const std::filesystem::path& run);
 
 enum class RunStatus { running, finished, stopped, failed };
 

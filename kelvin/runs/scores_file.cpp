@@ -71,7 +71,7 @@ std::string stem_of(const Scores& scores) {
       percent != std::string::npos && percent + 3 > end) {
     end = percent;
   }
-  return fmt::format("{}~{:016x}", name.substr(0, end), named_seed(0, name));
+  return fmt::format("{}~{:016x}", name.substr(0, end), derive_seed(0, name));
 }
 
 void append_lines(std::string& text, std::string_view population,

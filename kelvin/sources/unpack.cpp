@@ -12,7 +12,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
-#include "kelvin/sources/new_file.h"
+#include "kelvin/sources/partial_file.h"
 
 namespace kelvin {
 namespace {

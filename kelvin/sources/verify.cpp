@@ -2,15 +2,128 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
+#include <span>
 
 #include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+#include "kelvin/formats/gzip.h"
 #include "kelvin/formats/image_file.h"
 #include "kelvin/formats/image_folder.h"
-#include "kelvin/formats/stored_file.h"
+#include "kelvin/sources/md5_sum.h"
 #include "kelvin/sources/stored_dataset.h"
 
 namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+
+// For packed files of which no size is published.
+constexpr int64_t kMostDataBytes = int64_t{1} << 32;
+
+void measure(FileReport& report, const KnownFile& file, bool is_packed) {
+  if (is_packed) {
+    const auto content =
+        read_file_or_gzip(report.path, file.bytes > 0 ? file.bytes : kMostDataBytes);
+    report.bytes = static_cast<int64_t>(content.size());
+    report.md5 = md5_of(content);
+  } else {
+    report.md5 = md5_of_file(report.path);
+    report.bytes = static_cast<int64_t>(fs::file_size(report.path));
+  }
+}
+
+void compare(FileReport& report, const KnownFile& file) {
+  if (file.bytes > 0) {
+    check(report.bytes == file.bytes, report.path.string(), ": must have ", file.bytes,
+          " bytes, has ", report.bytes);
+  }
+  if (!file.md5.empty()) {
+    check(report.md5 == file.md5, report.path.string(), ": must have md5 ", file.md5, ", has ",
+          report.md5);
+  }
+  report.state = file.md5.empty() ? FileState::unpublished : FileState::official;
+}
+
+}  // namespace
+
+FileReport report_file(const KnownFile& file, StoredFormat format, const fs::path& data_folder) {
+  FileReport report{.path = data_folder / file.path};
+  auto packed = report.path;
+  packed += ".gz";
+  const bool is_packed =
+      format == StoredFormat::idx && !fs::exists(report.path) && fs::exists(packed);
+  if (is_packed) report.path = packed;
+  if (!fs::exists(report.path)) {
+    report.problem = report.path.string() + ": is missing";
+    return report;
+  }
+  try {
+    measure(report, file, is_packed);
+    compare(report, file);
+  } catch (const Error& error) {
+    report.state = FileState::differs;
+    report.problem = error.what();
+  }
+  return report;
+}
+
+std::vector<KnownFile> all_files(const Layout& layout) {
+  auto files = layout.train_files;
+  files.insert(files.end(), layout.test_files.begin(), layout.test_files.end());
+  files.insert(files.end(), layout.other_files.begin(), layout.other_files.end());
+  return files;
+}
+
+namespace {
+
+struct Sums {
+  uint64_t values = 0;
+  uint64_t squares = 0;  // of at most 2^47 pixels
+};
+
+void add(Sums& sums, std::span<const uint8_t> plane) {
+  // 32 bits for one row of squares are enough up to 66051 pixels, and let the compiler use vectors.
+  constexpr size_t kRow = 65536;
+  for (size_t begin = 0; begin < plane.size(); begin += kRow) {
+    uint32_t values = 0;
+    uint32_t squares = 0;
+    for (const uint32_t value : plane.subspan(begin, std::min(kRow, plane.size() - begin))) {
+      values += value;
+      squares += value * value;
+    }
+    sums.values += values;
+    sums.squares += squares;
+  }
+}
+
+}  // namespace
+
+PixelStatistics pixel_statistics(const RawImages& images) {
+  check(images.size() > 0, "pixel statistics: need at least one image, got none");
+  const auto expected = static_cast<size_t>(images.size() * images.image_bytes());
+  check(images.pixels.size() == expected && expected > 0, "pixel statistics: the shape needs ",
+        expected, " bytes, got ", images.pixels.size());
+  const auto channels = static_cast<size_t>(images.channels);
+  const auto plane = static_cast<size_t>(images.height * images.width);
+  std::vector<Sums> sums(channels);
+  const std::span<const uint8_t> pixels = images.pixels;
+  for (size_t i = 0; i < pixels.size() / plane; ++i) {
+    add(sums.at(i % channels), pixels.subspan(i * plane, plane));
+  }
+  PixelStatistics statistics;
+  const auto count = static_cast<uint64_t>(images.size()) * plane;
+  for (const auto& [values, squares] : sums) {
+    using Wide = unsigned __int128;
+    const auto spread = Wide{count} * squares - Wide{values} * values;  // count^2 times variance
+    const auto pixels_count = static_cast<double>(count);
+    statistics.mean.push_back(static_cast<double>(values) / (255 * pixels_count));
+    statistics.deviation.push_back(std::sqrt(static_cast<double>(spread)) / (255 * pixels_count));
+  }
+  return statistics;
+}
+
 namespace {
 
 namespace fs = std::filesystem;

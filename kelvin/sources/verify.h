@@ -6,11 +6,43 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/sources/file_report.h"
+#include "kelvin/formats/images.h"
 #include "kelvin/sources/known_dataset.h"
-#include "kelvin/sources/pixel_statistics.h"
 
 namespace kelvin {
+
+enum class FileState {
+  official,     // size and md5 are the published ones
+  unpublished,  // there, and nothing is published about it that could differ
+  differs,      // another size or md5 than published, or it cannot be read
+  missing,
+};
+
+// One file of a layout, as it lies on disk.  Of an idx file that lies there as .gz, size and md5
+// are those of what it holds.
+struct FileReport {
+  std::filesystem::path path;
+  int64_t bytes = 0;
+  std::string md5 = {};
+  FileState state = FileState::missing;
+  std::string problem = {};  // what differs, in one line that begins with the path
+};
+
+FileReport report_file(const KnownFile& file, StoredFormat format,
+                       const std::filesystem::path& data_folder);
+
+// Images and labels first, then the others.
+std::vector<KnownFile> all_files(const Layout& layout);
+
+// Of all pixels of a channel, in [0, 1].  Summed in whole numbers, hence exact up to the last
+// division and square root.
+struct PixelStatistics {
+  std::vector<double> mean = {};       // [channels]
+  std::vector<double> deviation = {};  // of the population: divided by the number of pixels
+};
+
+// No image, or pixels that do not fit the shape, is an Error.
+PixelStatistics pixel_statistics(const RawImages& images);
 
 enum class DataVerdict {
   official,       // every file of images and labels is the published one, byte for byte

@@ -5,7 +5,7 @@
 
 #include "kelvin/core/registry.h"
 #include "kelvin/core/settings.h"
-#include "kelvin/math/tempered_cross_entropy.h"
+#include "kelvin/ops/cross_entropy.h"
 
 namespace kelvin {
 

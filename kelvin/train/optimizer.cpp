@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/optimizer_kernels.h"
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/head.h"
+#include "kelvin/ops/optimizer_step.h"
+#include "kelvin/ops/reference_ops.h"
 
 namespace kelvin {
 namespace {
@@ -23,7 +23,6 @@ constexpr auto kMomentum = "/momentum";
 constexpr auto kMean = "/mean";
 constexpr auto kMeanSquare = "/mean_square";
 constexpr auto kSteps = "/steps";
-constexpr auto kLogTemperature = "log_temperature";
 
 bool is_sgd(OptimizerKind kind) {
   return kind == OptimizerKind::sgd || kind == OptimizerKind::sgdw;
@@ -84,7 +83,7 @@ torch::Tensor laid_out_as(const torch::Tensor& tensor, const torch::Tensor& othe
   return torch::empty_like(other).copy_(tensor);
 }
 
-const torch::Tensor& required(const NamedTensors& state, const std::string& name) {
+const torch::Tensor& required_state(const NamedTensors& state, const std::string& name) {
   const auto found = state.find(name);
   check(found != state.end(), "optimizer: its state has no '", name,
         "'; is it of another optimizer?");
@@ -297,13 +296,13 @@ void Optimizer::restore(const NamedTensors& state) {
   for (const auto& part : parts_) {
     if (is_sgd(options_.kind)) {
       auto own = std::make_unique<SGDParamState>();
-      own->momentum_buffer(like(required(state, part.name + kMomentum), part.parameter));
+      own->momentum_buffer(like(required_state(state, part.name + kMomentum), part.parameter));
       states[part.key] = std::move(own);
     } else {
       auto own = std::make_unique<AdamParamState>();
-      own->exp_avg(like(required(state, part.name + kMean), part.parameter));
-      own->exp_avg_sq(like(required(state, part.name + kMeanSquare), part.parameter));
-      const auto& steps = required(state, part.name + kSteps);
+      own->exp_avg(like(required_state(state, part.name + kMean), part.parameter));
+      own->exp_avg_sq(like(required_state(state, part.name + kMeanSquare), part.parameter));
+      const auto& steps = required_state(state, part.name + kSteps);
       check(steps.numel() == 1 && steps.scalar_type() == torch::kInt64, "optimizer: '", part.name,
             kSteps, "' must be one whole number");
       own->step(steps.item<int64_t>());

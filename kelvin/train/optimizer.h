@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/named_tensors.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/tensors.h"
 
 namespace kelvin {
+
+// What states of training call the logarithm of a learned temperature.
+inline constexpr auto kLogTemperature = "log_temperature";
 
 // sgd and adam add the decay of the weights to the gradient (coupled, L2); sgdw and adamw shrink
 // the weights by rate * decay instead (decoupled, arXiv 1711.05101).

@@ -1,10 +1,12 @@
 #include "kelvin/train/schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "kelvin/core/check.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -60,6 +62,75 @@ double learning_rate(const RateOptions& options, int64_t step) {
   const auto done = static_cast<double>(step - options.warmup_steps);
   const auto total = static_cast<double>(options.total_steps - options.warmup_steps);
   return options.rate * 0.5 * (1 + std::cos(std::numbers::pi * done / total));
+}
+
+namespace {
+
+struct ScheduleName {
+  const char* name;
+  TemperatureSchedule schedule;
+};
+constexpr std::array kNames = {ScheduleName{"constant", TemperatureSchedule::constant},
+                               ScheduleName{"linear", TemperatureSchedule::linear},
+                               ScheduleName{"cosine", TemperatureSchedule::cosine},
+                               ScheduleName{"step", TemperatureSchedule::step},
+                               ScheduleName{"cyclic", TemperatureSchedule::cyclic},
+                               ScheduleName{"warm", TemperatureSchedule::warm},
+                               ScheduleName{"learned", TemperatureSchedule::learned}};
+
+}  // namespace
+
+TemperatureSchedule temperature_schedule_of(const std::string& name) {
+  for (const auto& each : kNames) {
+    if (name == each.name) return each.schedule;
+  }
+  check(false,
+        "train.temperature_schedule: must be constant, linear, cosine, step, cyclic, warm or "
+        "learned, got '",
+        name, "'");
+  return TemperatureSchedule::constant;
+}
+
+double temperature_at(const TemperatureOptions& options, int64_t step, int64_t total_steps,
+                      int64_t steps_per_epoch) {
+  const double first = options.first;
+  const double change = options.last - first;
+  const double share =
+      static_cast<double>(step) / static_cast<double>(std::max<int64_t>(total_steps - 1, 1));
+  const double periods =
+      static_cast<double>(step) / (options.period_epochs * static_cast<double>(steps_per_epoch));
+  switch (options.schedule) {
+    case TemperatureSchedule::constant:
+    case TemperatureSchedule::learned:
+      return first;
+    case TemperatureSchedule::linear:
+      return first + change * share;
+    case TemperatureSchedule::cosine:
+      return first + change * 0.5 * (1 - std::cos(std::numbers::pi * share));
+    case TemperatureSchedule::step:
+      return first * std::pow(options.factor, std::floor(periods));
+    case TemperatureSchedule::cyclic: {
+      const double phase = periods - std::floor(periods);
+      return first + change * (1 - std::abs(2 * phase - 1));
+    }
+    case TemperatureSchedule::warm:
+      if (periods >= 1) return options.last;
+      return first * std::pow(options.last / first, periods);
+  }
+  return first;
+}
+
+void check_temperatures(const TemperatureOptions& options, int64_t total_steps,
+                        int64_t steps_per_epoch) {
+  check_temperature("train", options.first);
+  check_temperature("train: at the end of its schedule", options.last);
+  check(std::isfinite(options.period_epochs) && options.period_epochs > 0,
+        "train: the period of the temperature must be above 0 epochs, got ", options.period_epochs);
+  check(std::isfinite(options.factor) && options.factor > 0,
+        "train: the factor of the temperature must be above 0, got ", options.factor);
+  // Every schedule is monotonous or moves between its ends.
+  check_temperature("train: at the last step",
+                    temperature_at(options, total_steps - 1, total_steps, steps_per_epoch));
 }
 
 }  // namespace kelvin

@@ -12,15 +12,14 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batch_stream.h"
-#include "kelvin/math/plain_path.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/model/weights.h"
+#include "kelvin/ops/reference_ops.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
 
 constexpr auto kGenerator = "generator";
-constexpr auto kLogTemperature = "log_temperature";
 constexpr auto kAverageSteps = "average_steps";
 constexpr auto kOptimizer = "optimizer/";
 constexpr auto kWeights = "weights/";  // those that are trained, where their average is used
@@ -185,9 +184,9 @@ class Training {
   TrainOutcome run(const std::function<bool()>& should_stop) {
     const BatchMaker batches(dataset_,
                              {.augmentation = options_.augmentation,
-                              .seed = named_seed(options_.seed, "augment"),
+                              .seed = derive_seed(options_.seed, "augment"),
                               .on_all_cores = false});  // the others train the network meanwhile
-    const uint64_t order_seed = named_seed(options_.seed, "order");
+    const uint64_t order_seed = derive_seed(options_.seed, "order");
     model_.train();
     for (auto* observer : observers_) observer->before_training(state_);
     while (state_.epoch < options_.epochs) {
@@ -246,7 +245,7 @@ class Training {
   }
 
   void step(const Batch& batch) {
-    const PlainScope path(options_.is_plain);
+    const ReferenceOpsScope path(options_.is_plain);
     lap();
     state_.temperature = temperature_of_step(state_.step);
     state_.rate = rate_of_step(state_.step);
@@ -333,7 +332,7 @@ class Training {
   const torch::Device device_;
   torch::Tensor log_temperature_;
   std::optional<Optimizer> optimizer_;
-  std::optional<WeightAverage> average_;
+  std::optional<WeightEma> average_;
   TrainState state_;
   int64_t epoch_steps_ = 0;
   EpochSums sums_;

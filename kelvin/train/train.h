@@ -9,11 +9,10 @@
 #include "kelvin/data/dataset.h"
 #include "kelvin/model/model.h"
 #include "kelvin/model/precision.h"
+#include "kelvin/train/ema.h"
 #include "kelvin/train/loss.h"
 #include "kelvin/train/optimizer.h"
 #include "kelvin/train/schedule.h"
-#include "kelvin/train/temperature_schedule.h"
-#include "kelvin/train/weight_average.h"
 
 namespace kelvin {
 
@@ -87,7 +86,7 @@ struct TrainState {
   double accuracy = 0;     // likewise
   int64_t images = 0;      // trained on so far
   StepSeconds seconds = {};
-  WeightAverage* average = nullptr;
+  WeightEma* average = nullptr;
   std::function<TrainSnapshot()> snapshot = {};
 };
 
@@ -105,7 +104,7 @@ class UsedWeights {
   UsedWeights& operator=(const UsedWeights&) = delete;
 
  private:
-  WeightAverage* average_;
+  WeightEma* average_;
 };
 
 // Training knows no measures, logs or checkpoints: whoever wants them passes observers.

@@ -6,8 +6,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::bench_test {
 
 // A short bench of `model`, with `more` at the end.
 CommandResult short_bench(const std::string& model, const std::vector<std::string>& more) {
@@ -132,5 +131,4 @@ TEST(BenchStep, AnswersWithOneErrorToWhatIsNoOrder) {
   EXPECT_TRUE(nlohmann::json::parse(result.out).contains("error")) << result.out;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::bench_test

@@ -8,8 +8,7 @@
 #include "tests/support/command.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::calibrate_test {
 
 // Dumps of logits that are three times too large for their labels.
 void write_dumps(const TemporaryFolder& folder) {
@@ -168,5 +167,4 @@ TEST(CalibrateVerb, RefusesInOneLine) {
       << result.err;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::calibrate_test

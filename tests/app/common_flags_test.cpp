@@ -5,12 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "kelvin/core/text.h"
-#include "kelvin/report/wrapped_text.h"
+#include "kelvin/report/tables/text_table.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::common_flags_test {
 
 using Words = std::vector<std::string>;
 
@@ -188,5 +187,4 @@ TEST(Help, OfAnotherVerbIsNamedWhereItsFlagIsGiven) {
             "kelvin measure: --lr: is for 'kelvin train'; a trained network has no use for it\n");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::common_flags_test

@@ -6,8 +6,7 @@
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::compare_test {
 
 class CompareVerb : public testing::Test {
  protected:
@@ -76,5 +75,4 @@ TEST_F(CompareVerb, NeedsExactlyTwoRuns) {
   EXPECT_EQ(refused({"compare", a_}), "kelvin compare: B is required\n");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::compare_test

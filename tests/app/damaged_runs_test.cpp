@@ -7,15 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/report/comparison.h"
-#include "kelvin/report/figure_input.h"
-#include "kelvin/report/page.h"
-#include "kelvin/report/run_difference.h"
+#include "kelvin/report/figures/figure_input.h"
+#include "kelvin/report/page/page.h"
+#include "kelvin/report/tables/comparison.h"
+#include "kelvin/report/tables/run_difference.h"
 #include "kelvin/runs/prune.h"
 #include "kelvin/runs/run_folder.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::damaged_runs_test {
 
 namespace fs = std::filesystem;
 
@@ -158,5 +157,4 @@ TEST_F(DamagedRunsSlow, GiveOneLineAndExitCodeTwoOfEveryVerb) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::damaged_runs_test

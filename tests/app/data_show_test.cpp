@@ -11,8 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/real_data.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::data_show_test {
 
 namespace fs = std::filesystem;
 
@@ -129,7 +128,7 @@ TEST_F(RealDataTool, PlansRunsOnLargePicturesWithinReason) {
 }
 
 // A network on CIFAR, shown digits: other size, other channels.
-TEST_F(RealDataTool, TrainsOnRealImagesAndMeasuresOnForeignOnes) {
+TEST_F(RealDataTool, TrainsOnRealImagesAndMeasuresOnOodOnes) {
   const TemporaryFolder folder;
   const auto result = run_tool({"train",
                                 "--dataset",
@@ -158,5 +157,4 @@ TEST_F(RealDataTool, TrainsOnRealImagesAndMeasuresOnForeignOnes) {
   EXPECT_EQ(measured.exit_code, 0) << measured.err;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::data_show_test

@@ -9,8 +9,7 @@
 #include "tests/support/command.h"
 #include "tests/support/local_server.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::data_test {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
@@ -220,5 +219,4 @@ TEST(DataFetch, KeepsWhatCameWhenInterrupted) {
   EXPECT_EQ(fs::file_size(partial), 5000U);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::data_test

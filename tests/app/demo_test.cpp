@@ -1,13 +1,11 @@
 #include <gtest/gtest.h>
 
 #include "kelvin/core/files.h"
-#include "kelvin/runs/builtin_recipes.h"
 #include "kelvin/runs/recipe.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::demo_test {
 
 namespace fs = std::filesystem;
 
@@ -37,5 +35,4 @@ TEST(DemoVerb, EndsWithTableVerdictAndReportAndCanBeRepeated) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::demo_test

@@ -4,8 +4,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::info_test {
 
 TEST(InfoVerb, TellsVersionsAndMachine) {
   const auto result = run_tool({"info", "-o", "json", "--threads", "1"});
@@ -17,5 +16,4 @@ TEST(InfoVerb, TellsVersionsAndMachine) {
   EXPECT_GE(facts.at("machine").at("cores"), 1);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::info_test

@@ -4,8 +4,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::install_test {
 
 // The first block of this language on the page.
 std::string block_of(const std::string& page, const std::string& language) {
@@ -36,5 +35,4 @@ TEST(InstallSlow, GivesWhatTheDocumentedProgramNeeds) {
   EXPECT_EQ(tool.exit_code, 0) << tool.err;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::install_test

@@ -4,8 +4,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::list_test {
 
 TEST(ListVerb, AnswersInUnderASecond) {
   for (const char* kind :
@@ -60,5 +59,4 @@ TEST(ListVerb, DoesNotLoadLibTorch) {
   EXPECT_EQ(result.err.find("libtorch"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::list_test

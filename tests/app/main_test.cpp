@@ -4,8 +4,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::main_test {
 
 double median_seconds(const std::vector<std::string>& arguments) {
   std::vector<double> seconds(7);
@@ -153,5 +152,4 @@ TEST(Tool, ShowsTextOfFilesAsOneShortLineWithoutControlCharacters) {
   EXPECT_EQ(path.err.find_first_of("\x1b\x07\xff"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::main_test

@@ -5,12 +5,11 @@
 #include <set>
 
 #include "kelvin/core/text.h"
-#include "kelvin/report/wrapped_text.h"
+#include "kelvin/report/tables/text_table.h"
 #include "tests/support/command.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::measure_test {
 
 using Words = std::vector<std::string>;
 
@@ -92,5 +91,4 @@ TEST(MeasureVerb, HasOneRowPerLayer) {
   for (const auto& line : split(result.out, '\n')) EXPECT_LE(shown_width(line), 80U) << line;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::measure_test

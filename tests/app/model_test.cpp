@@ -4,8 +4,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::model_test {
 
 TEST(ModelVerb, ShowsTheLayersOfANetwork) {
   const auto result = run_tool({"model", "show", "resnet20", "-o", "json"});
@@ -64,5 +63,4 @@ TEST(ModelVerb, RefusesInOneLine) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::model_test

@@ -5,12 +5,11 @@
 #include <set>
 
 #include "kelvin/core/text.h"
-#include "kelvin/report/wrapped_text.h"
+#include "kelvin/report/tables/text_table.h"
 #include "tests/support/command.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::ood_test {
 
 std::vector<std::string> tiny_training(const std::string& output) {
   return {
@@ -91,7 +90,7 @@ TEST(OodVerb, TakesTheNameOfAFileAndRepeatedFlagsAndSettings) {
     command.insert(command.end(), words.begin(), words.end());
     const auto result = run_tool(command);
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    std::map<std::string, nlohmann::json> aurocs;  // by foreign dataset
+    std::map<std::string, nlohmann::json> aurocs;  // by OOD dataset
     const auto printed = nlohmann::json::parse(result.out, nullptr, false);
     if (printed.is_discarded()) return aurocs;
     for (const auto& reading : printed.at("readings")) {
@@ -120,7 +119,7 @@ TEST(OodVerb, RefusesInOneLine) {
       {{a, "--ood", "svhn"}, a + ": is one dump; give three"},
       {{"--id-train", a}, "--id-train and --id-test: both are needed"},
       {{"--id-train", a, "--id-test", a},
-       "--ood: needs dumps of foreign samples, as x.npz or NAME=x.npz"},
+       "--ood: needs dumps of OOD samples, as x.npz or NAME=x.npz"},
       {{"--id-train", a, "--id-test", a, "--ood", "svhn"}, "svhn: no such file"},
       {{"--id-train", a, "--id-test", a, "--ood", "svhn="},
        "--ood: must be x.npz or NAME=x.npz beside dumps, got 'svhn='"},
@@ -143,5 +142,4 @@ TEST(OodVerb, RefusesInOneLine) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::ood_test

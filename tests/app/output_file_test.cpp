@@ -12,13 +12,12 @@
 
 // What is written where a flag says replaces nothing but what kelvin wrote there itself.
 
-namespace kelvin {
-namespace {
+namespace kelvin::output_file_test {
 
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-constexpr auto kForeign = "somebody's only copy of a thesis\n";
+constexpr auto kOod = "somebody's only copy of a thesis\n";
 
 class OutputFile : public testing::Test {
  protected:
@@ -42,14 +41,14 @@ class OutputFile : public testing::Test {
       EXPECT_EQ(result.exit_code, 0) << time << ": " << result.err;
       ASSERT_TRUE(fs::is_regular_file(output)) << output;
     }
-    write_file_atomically(output, kForeign);
+    write_file_atomically(output, kOod);
     const auto refused = run_tool(words);
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_EQ(refused.out, "");
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
     EXPECT_NE(refused.err.find(output + ": exists, and kelvin did not write it"), std::string::npos)
         << refused.err;
-    EXPECT_EQ(read_file(output), kForeign);
+    EXPECT_EQ(read_file(output), kOod);
     EXPECT_FALSE(fs::exists(output + ".part"));
   }
 
@@ -114,12 +113,12 @@ TEST_F(OutputFile, OfPicturesIsAPngOfOurs) {
 
 TEST_F(OutputFile, OfTheDemoIsAReportOfOurs) {
   fs::create_directories(at("demo"));
-  write_file_atomically(at("demo/report.html"), kForeign);
+  write_file_atomically(at("demo/report.html"), kOod);
   const auto result = run_tool({"demo", "--scale", "smoke", "--output", at("demo")});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("report.html: exists, and kelvin did not write it"), std::string::npos)
       << result.err;
-  EXPECT_EQ(read_file(at("demo/report.html")), kForeign);
+  EXPECT_EQ(read_file(at("demo/report.html")), kOod);
 }
 
 TEST_F(OutputFile, MayBeThereAndEmpty) {
@@ -137,5 +136,4 @@ TEST_F(OutputFile, OfScoresMayCarryALongName) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::output_file_test

@@ -4,8 +4,7 @@
 
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::probe_test {
 
 std::vector<std::string> tiny_training(const std::string& output) {
   return {
@@ -94,5 +93,4 @@ TEST(TruncateVerb, RefusesInOneLine) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::probe_test

@@ -4,13 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "kelvin/core/files.h"
-#include "kelvin/runs/run_lock.h"
+#include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 #include "tests/support/run_files.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::prune_test {
 
 namespace fs = std::filesystem;
 
@@ -84,5 +83,4 @@ TEST_F(PruneVerb, RefusesAFolderThatIsNotThere) {
   EXPECT_EQ(result.err, "kelvin prune: " + (folder_ / "no") + ": no such folder\n");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::prune_test

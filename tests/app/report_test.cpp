@@ -4,8 +4,7 @@
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::report_test {
 
 constexpr auto kRecipe = R"(# Rank against temperature, for a test.
 [sweep]
@@ -76,5 +75,4 @@ TEST_F(ReportVerb, RefusesAFolderAsItsOutput) {
   EXPECT_NE(result.err.find("is a folder, must be a file"), std::string::npos) << result.err;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::report_test

@@ -12,8 +12,7 @@
 #include "tests/support/fake_run.h"
 #include "tests/support/same_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::resume_test {
 
 namespace fs = std::filesystem;
 
@@ -329,5 +328,4 @@ TEST_F(ResumeVerb, GoesOnWithACopyWhoseLinksBecameFolders) {
   expect_same_run(folder / "copy", undisturbed());
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::resume_test

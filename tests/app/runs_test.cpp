@@ -7,12 +7,11 @@
 
 #include "kelvin/core/files.h"
 #include "kelvin/core/text.h"
-#include "kelvin/runs/run_lock.h"
+#include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::runs_test {
 
 TEST(RunsVerb, ShowsSettingsAndResultsOfEveryRun) {
   const TemporaryFolder folder;
@@ -169,5 +168,4 @@ TEST(RunsVerb, ShowsWhichSettingsWereChangedOnTheWay) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::runs_test

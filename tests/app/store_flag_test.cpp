@@ -10,8 +10,7 @@
 #include "tests/support/command.h"
 #include "tests/support/damaged_runs.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::store_flag_test {
 
 namespace fs = std::filesystem;
 
@@ -78,5 +77,4 @@ TEST_F(ReadOnlyRun, IsPrintedEvenIfItCannotBeStored) {
   fs::remove_all(run() + "/readings.jsonl.part");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::store_flag_test

@@ -10,8 +10,7 @@
 #include "tests/support/command.h"
 #include "tests/support/fake_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::train_test {
 
 namespace fs = std::filesystem;
 
@@ -190,5 +189,4 @@ TEST(TrainVerb, StopsWhenInterruptedAndLeavesAReadableRun) {
   EXPECT_EQ(load_run(folder / "run").status, RunStatus::stopped);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::train_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::check_test {
 
 TEST(Check, JoinsAllPartsIntoOneMessage) {
   EXPECT_EQ(error_of([] {
@@ -20,5 +19,4 @@ TEST(Check, LetsWhatHoldsPass) { EXPECT_NO_THROW(check(true, "never seen")); }
 
 TEST(Error, IsCaughtAsAStandardException) { EXPECT_THROW(check(false, "x"), std::runtime_error); }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::check_test

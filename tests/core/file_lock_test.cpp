@@ -14,8 +14,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/other_process.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::file_lock_test {
 
 namespace fs = std::filesystem;
 
@@ -141,5 +140,4 @@ TEST(FileLock, DoesNotRemoveWhatTookItsPlace) {
   EXPECT_EQ(read_file(folder / "x"), "other");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::file_lock_test

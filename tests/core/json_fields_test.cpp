@@ -7,8 +7,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/mutations.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::json_fields_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -81,5 +80,4 @@ TEST(JsonFields, OfNoObjectAndOfDeepOnesAreRefused) {
             "/no/such.json: cannot read: No such file or directory");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::json_fields_test

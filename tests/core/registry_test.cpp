@@ -7,8 +7,7 @@
 
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::registry_test {
 
 Registry<int> animals() {
   Registry<int> registry("animal");
@@ -53,5 +52,4 @@ TEST(Registry, IsEmptyAtFirst) {
   EXPECT_EQ(error_of([&] { registry.find("x"); }), "no animal named 'x'. There are: ");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::registry_test

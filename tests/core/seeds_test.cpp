@@ -6,8 +6,7 @@
 #include <set>
 #include <string>
 
-namespace kelvin {
-namespace {
+namespace kelvin::seeds_test {
 
 // The first outputs of splitmix64 seeded with 0, as its authors publish them.
 TEST(Scramble, IsSplitmix64) {
@@ -30,32 +29,31 @@ TEST(Scramble, GivesNoOutputTwice) {
 
 // FNV-1a of nothing is its offset basis.
 TEST(NamedSeed, OfAnEmptyNameFollowsFromTheRootAlone) {
-  EXPECT_EQ(named_seed(7, ""), scramble(scramble(7) ^ 0xcbf29ce484222325U));
+  EXPECT_EQ(derive_seed(7, ""), scramble(scramble(7) ^ 0xcbf29ce484222325U));
 }
 
 // FNV-1a of "foobar", from its authors' test vectors.
 TEST(NamedSeed, HashesTheNameByFnv1a) {
-  EXPECT_EQ(named_seed(7, "foobar"), scramble(scramble(7) ^ 0x85944171f73967e8U));
+  EXPECT_EQ(derive_seed(7, "foobar"), scramble(scramble(7) ^ 0x85944171f73967e8U));
 }
 
 TEST(NamedSeed, IsTheSameForTheSameRootAndName) {
-  EXPECT_EQ(named_seed(3, "init"), named_seed(3, "init"));
+  EXPECT_EQ(derive_seed(3, "init"), derive_seed(3, "init"));
 }
 
 TEST(NamedSeed, DiffersBetweenAllRootsAndNames) {
   std::set<uint64_t> seeds;
   for (uint64_t root = 0; root < 1000; ++root) {
     for (const char* stream : {"init", "order", "probe", "", "tini"}) {
-      seeds.insert(named_seed(root, stream));
+      seeds.insert(derive_seed(root, stream));
     }
   }
   EXPECT_EQ(seeds.size(), 5000U);
 }
 
 TEST(NamedSeed, ReadsBytesAboveAsciiTheSameOnEveryMachine) {
-  EXPECT_EQ(named_seed(0, "\xff"),
+  EXPECT_EQ(derive_seed(0, "\xff"),
             scramble(scramble(0) ^ ((0xcbf29ce484222325U ^ 0xffU) * 0x100000001b3U)));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::seeds_test

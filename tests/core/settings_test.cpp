@@ -9,8 +9,7 @@
 
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::settings_test {
 
 // One field of every kind a setting can have, with its default.
 struct Fields {
@@ -181,5 +180,4 @@ TEST(Settings, RejectAPrefixedKeyThatNobodyRead) {
             "model.attention_kk: no such setting; did you mean 'model.attention_k'?");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::settings_test

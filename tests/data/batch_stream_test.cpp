@@ -8,8 +8,7 @@
 
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::batch_stream_test {
 
 constexpr std::array<double, 3> kZeros = {0, 0, 0};
 constexpr std::array<double, 3> kOnes = {1, 1, 1};
@@ -92,5 +91,4 @@ TEST_F(BatchStreamTest, RejectsABatchSizeOfZero) {
             "BatchStream: batch_size must be at least 1, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::batch_stream_test

@@ -13,8 +13,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::batches_test {
 
 using Indices = std::vector<int64_t>;
 
@@ -291,5 +290,4 @@ TEST(BatchMaker, RejectsResizedCropsOfImagesInMemory) {
             "crop-flip");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::batches_test

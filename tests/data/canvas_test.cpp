@@ -4,11 +4,81 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "kelvin/core/check.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::canvas_test {
+
+TEST(HashStream, IsAFunctionOfSeedAndIndex) {
+  HashStream one(5, 6);
+  HashStream two(5, 6);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(one.bits(), two.bits());
+}
+
+TEST(HashStream, NeighboursShareNothing) {
+  std::set<uint64_t> seen;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    for (uint64_t index = 0; index < 50; ++index) {
+      HashStream stream(seed, index);
+      for (int i = 0; i < 10; ++i) seen.insert(stream.bits());
+    }
+  }
+  EXPECT_EQ(seen.size(), 20u * 50 * 10);
+}
+
+TEST(HashStream, UniformFillsItsInterval) {
+  HashStream stream(1, 1);
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < 10000; ++i) {
+    const float value = stream.uniform(-2, 4);
+    EXPECT_GE(value, -2);
+    EXPECT_LT(value, 4);
+    sum += value;
+    squares += (value - 1) * (value - 1);
+  }
+  EXPECT_NEAR(sum / 10000, 1, 0.06);
+  EXPECT_NEAR(squares / 10000, 3, 0.1);
+}
+
+TEST(HashStream, CoinAndBelowAreFair) {
+  HashStream stream(2, 1);
+  int heads = 0;
+  int fours = 0;
+  for (int i = 0; i < 10000; ++i) {
+    heads += stream.coin() ? 1 : 0;
+    fours += stream.below(5) == 4 ? 1 : 0;
+  }
+  EXPECT_NEAR(heads, 5000, 200);
+  EXPECT_NEAR(fours, 2000, 160);
+}
+
+float brightness(Color color) { return (color.red + color.green + color.blue) / 3; }
+
+TEST(Palette, ForegroundIsAsOftenTheLighterOne) {
+  int64_t lighter = 0;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    HashStream random(0, i);
+    const Palette palette = draw_palette(random);
+    lighter += brightness(palette.foreground) > brightness(palette.background) ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(lighter), 1000, 100);
+}
+
+TEST(Palette, AlwaysHasContrast) {
+  for (uint64_t i = 0; i < 2000; ++i) {
+    HashStream random(0, i);
+    const Palette palette = draw_palette(random);
+    EXPECT_GT(std::abs(brightness(palette.foreground) - brightness(palette.background)), 0.02f);
+  }
+}
+
+TEST(Palette, GradientDirectionHasLengthOne) {
+  HashStream random(3, 4);
+  const Point direction = draw_palette(random).gradient_direction;
+  EXPECT_NEAR(std::hypot(direction.x, direction.y), 1, 1e-6);
+}
 
 constexpr Color kBlack{0, 0, 0};
 constexpr Color kWhite{1, 1, 1};
@@ -118,5 +188,4 @@ TEST(Canvas, RejectsABufferOfAnotherSize) {
   EXPECT_THROW(Canvas{}.write(pixels), Error);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::canvas_test

@@ -6,8 +6,7 @@
 
 #include "kelvin/data/dataset.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::embedded_test {
 
 class Embedded : public testing::TestWithParam<std::string> {};
 
@@ -83,5 +82,4 @@ TEST(EmbeddedClasses, AreAsTheNamesSay) {
   EXPECT_EQ(datasets().find("textures10").classes, 10);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::embedded_test

@@ -7,8 +7,7 @@
 
 #include "kelvin/core/check.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::glyphs_test {
 
 constexpr size_t kBytes = 3 * 32 * 32;
 using Image = std::array<uint8_t, kBytes>;
@@ -82,5 +81,4 @@ TEST(Glyphs, RejectABufferOfAnotherSize) {
   EXPECT_THROW(draw_glyph({}, 0, 0, {}), Error);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::glyphs_test

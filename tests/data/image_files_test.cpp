@@ -14,8 +14,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::image_files_test {
 
 // What Pillow makes of a picture by torchvision's rules: shorter side to `resized`, middle of
 // `size`.
@@ -118,5 +117,4 @@ TEST(ImageFiles, RejectAbsurdOptions) {
             "data.crop_share: must be from 0.01 to 1, got 1.5");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::image_files_test

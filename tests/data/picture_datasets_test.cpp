@@ -14,8 +14,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::picture_datasets_test {
 
 namespace fs = std::filesystem;
 
@@ -116,9 +115,8 @@ TEST_F(PictureDatasets, ComeFromImageListsToo) {
 }
 
 TEST_F(PictureDatasets, ComeFromOneListAsATestSplit) {
-  write_file_atomically(folder_ / "photos/foreign.txt", "val/dog/0.png -1\nval/dog/1.png -1\n");
-  const auto dataset =
-      load_dataset("imagelist:" + (folder_ / "photos/foreign.txt"), {.image_size = 8});
+  write_file_atomically(folder_ / "photos/OOD.txt", "val/dog/0.png -1\nval/dog/1.png -1\n");
+  const auto dataset = load_dataset("imagelist:" + (folder_ / "photos/OOD.txt"), {.image_size = 8});
   EXPECT_EQ(dataset.train.size(), 0);
   EXPECT_EQ(dataset.test.size(), 2);
   EXPECT_EQ(dataset.class_names, (std::vector<std::string>{"unlabelled"}));
@@ -141,5 +139,4 @@ TEST_F(PictureDatasets, RejectPathsThatLeadNowhere) {
             "imagelist:train.txt,test.txt");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::picture_datasets_test

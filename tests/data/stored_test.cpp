@@ -14,8 +14,7 @@
 #include "tests/support/real_data.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::stored_test {
 
 TEST(StoredDatasets, AreKnownWithoutTheirFiles) {
   EXPECT_EQ(dataset_facts("cifar100", {}).classes, 100);
@@ -154,5 +153,4 @@ TEST_F(RealDatasets, IncludePicturesInFolders) {
   EXPECT_EQ(batch.images.sizes(), (std::vector<int64_t>{2, 3, 64, 64}));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::stored_test

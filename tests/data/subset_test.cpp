@@ -10,8 +10,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::subset_test {
 
 using Indices = std::vector<int64_t>;
 using Names = std::vector<std::string>;
@@ -83,5 +82,4 @@ TEST(Select, TakesFilesWithTheirLabels) {
 
 TEST(OfClasses, LeavesAnEmptySplitEmpty) { EXPECT_EQ(of_classes({}, {0, 1}).size(), 0); }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::subset_test

@@ -9,8 +9,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/data/glyphs.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::textures_test {
 
 constexpr size_t kBytes = 3 * 32 * 32;
 using Image = std::array<uint8_t, kBytes>;
@@ -86,5 +85,4 @@ TEST(Textures, RejectABufferOfAnotherSize) {
   EXPECT_THROW(draw_texture(0, 0, {}), Error);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::textures_test

@@ -3,8 +3,7 @@
 
 #include "kelvin/data/dataset.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::checkerboards_test {
 
 TEST(Checkerboards, HoldWhatWasAskedForInAllClasses) {
   const auto dataset = load_dataset("checkerboards", {.train_samples = 40, .test_samples = 8});
@@ -22,5 +21,4 @@ TEST(Checkerboards, WiderSquaresHaveFewerEdges) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::checkerboards_test

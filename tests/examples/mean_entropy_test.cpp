@@ -3,8 +3,7 @@
 
 #include "kelvin/measures/measure.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::mean_entropy_test {
 
 double mean_entropy(const torch::Tensor& logits) {
   Settings settings("measure.mean_entropy", {});
@@ -28,5 +27,4 @@ TEST(MeanEntropy, OfTwoLogitsIsTheBinaryEntropyAtTheTemperature) {
   EXPECT_NEAR(mean_entropy(torch::tensor({{1.0, 0.0}})), entropy, 1e-12);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::mean_entropy_test

@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/experiment/trajectory.h"
-#include "kelvin/representations/extract.h"
+#include "kelvin/experiment/evaluate/extract.h"
+#include "kelvin/experiment/run/trajectory.h"
 #include "tests/support/command.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::collapse_trajectory_test {
 
 // What a network is at the beginning of training, as the first line of its trajectory has it.
 struct FirstLook {
@@ -23,14 +22,14 @@ struct FirstLook {
     auto settings = RunSettings::from(config);
     settings.measure.during = {"neural_collapse"};
     dataset = load_dataset(settings.dataset, settings.request);
-    foreign = {load_dataset("textures10", settings.request)};
+    ood = {load_dataset("textures10", settings.request)};
     torch::manual_seed(0);
     model = settings.build_model({});
     const TemporaryFolder temporary;
     const auto folder = RunFolder::create(temporary / "run", {}, nlohmann::ordered_json::object());
     const RunContext context;
     const RunLog log(folder, context, 0);
-    Trajectory trajectory(dataset, foreign, settings, log, context);
+    Trajectory trajectory(dataset, ood, settings, log, context);
     trajectory.before_training({.model = *model,
                                 .options = settings.train,
                                 .total_steps = 10,
@@ -40,13 +39,13 @@ struct FirstLook {
   }
 
   Dataset dataset;
-  std::vector<Dataset> foreign;
+  std::vector<Dataset> ood;
   std::shared_ptr<Model> model;
   std::vector<nlohmann::ordered_json> lines;
 };
 
 // One look at a network during training shows the training split twice.
-TEST(CollapseTrajectory, HasWhatBothPassesAndForeignSamplesTell) {
+TEST(CollapseTrajectory, HasWhatBothPassesAndOodSamplesTell) {
   const FirstLook look({"data.train_samples=60", "data.test_samples=30", "model.name=mlp",
                         "model.depth=2", "model.width=16"});
   ASSERT_EQ(look.lines.size(), 1U);
@@ -63,18 +62,18 @@ TEST(CollapseTrajectory, HasWhatBothPassesAndForeignSamplesTell) {
   }
 }
 
-// Class means of own samples and the mean of foreign ones must come from one kind of statistics.
-TEST(CollapseTrajectory, LooksAtForeignSamplesOfAFreshNetworkAsAtItsOwn) {
+// Class means of own samples and the mean of OOD ones must come from one kind of statistics.
+TEST(CollapseTrajectory, LooksAtOodSamplesOfAFreshNetworkAsAtItsOwn) {
   const FirstLook look({"data.train_samples=40", "data.test_samples=30", "model.name=resnet10",
                         "model.width=0.125", "model.stem_stride=2"});
-  const auto orthodev = [&](bool foreign_in_batches) {
+  const auto orthodev = [&](bool ood_in_batches) {
     Record own;
     Record other;
     extract(*look.model, look.dataset, look.dataset,
             {.split = Split::train, .batch_statistics = true},
             [&](const Record& record) { own = record; });
-    extract(*look.model, look.foreign[0], look.dataset,
-            {.is_ood = true, .batch_statistics = foreign_in_batches},
+    extract(*look.model, look.ood[0], look.dataset,
+            {.is_ood = true, .batch_statistics = ood_in_batches},
             [&](const Record& record) { other = record; });
     const auto mean = other.features.to(torch::kFloat64).mean(0);
     double sum = 0;
@@ -96,5 +95,4 @@ TEST(CollapseTrajectory, LooksAtForeignSamplesOfAFreshNetworkAsAtItsOwn) {
   EXPECT_GT(std::abs(orthodev(true) - orthodev(false)), 1e-3);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::collapse_trajectory_test

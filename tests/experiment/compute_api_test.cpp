@@ -7,15 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/core/npz_file.h"
 #include "kelvin/data/dataset.h"
+#include "kelvin/formats/npz_file.h"
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/requests.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::compute_api_test {
 
 const ComputeApi& api() { return *kelvin_compute_api(); }
 
@@ -123,5 +122,4 @@ TEST(ComputeApi, SetsTheThreads) {
   api().set_threads(threads);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::compute_api_test

@@ -9,16 +9,15 @@
 #include <string>
 
 #include "kelvin/core/json_fields.h"
-#include "kelvin/experiment/calibrate.h"
-#include "kelvin/experiment/run.h"
-#include "kelvin/experiment/truncate.h"
+#include "kelvin/experiment/run/run.h"
+#include "kelvin/experiment/tasks/calibrate.h"
+#include "kelvin/experiment/tasks/truncate.h"
 #include "tests/support/errors.h"
 #include "tests/support/requests.h"
 #include "tests/support/same_run.h"
 #include "tests/support/tiny_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::damaged_runs_test {
 
 namespace fs = std::filesystem;
 
@@ -269,5 +268,4 @@ TEST_F(DamagedRunSlow, IsMeasuredAndResumedOrRefused) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::damaged_runs_test

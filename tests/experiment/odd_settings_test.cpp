@@ -6,14 +6,13 @@
 #include <limits>
 #include <new>
 
-#include "kelvin/experiment/run.h"
-#include "kelvin/experiment/run_settings.h"
-#include "kelvin/runs/toml_text.h"
+#include "kelvin/experiment/config/run_settings.h"
+#include "kelvin/experiment/run/run.h"
+#include "kelvin/formats/toml_text.h"
 #include "tests/support/command.h"
 #include "tests/support/tiny_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::odd_settings_test {
 
 // Values at the ends of what int64, double and float32 hold, and beyond.
 const std::vector<Value> kOddValues = {0,
@@ -74,5 +73,4 @@ TEST(OddSettingsSlow, AreUsedOrRefused) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::odd_settings_test

@@ -2,15 +2,14 @@
 #include <torch/torch.h>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/model/tensors_file.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
 #include "tests/support/built_model.h"
 #include "tests/support/command.h"
 #include "tests/support/real_data.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::published_weights_test {
 
 class PublishedResNet20 : public RealData {
  protected:
@@ -57,5 +56,4 @@ TEST_F(PublishedResNet20, IsTheSameWhenWrittenAndReadAgain) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::published_weights_test

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "kelvin/core/files.h"
-#include "kelvin/experiment/run.h"
+#include "kelvin/experiment/run/run.h"
 #include "tests/support/errors.h"
 #include "tests/support/requests.h"
 #include "tests/support/same_run.h"
 #include "tests/support/tiny_run.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::resumed_run_test {
 
 namespace fs = std::filesystem;
 
@@ -116,14 +115,14 @@ TEST(ResumedRun, ForgetsLooksThatItsCheckpointDoesNotKnowOf) {
     config.apply_override(each);
   }
   run(config, folder / "straight", kNoMetadata, {});
-  const auto looks = kept_looks(folder / "straight");
+  const auto looks = kept_snapshots(folder / "straight");
   ASSERT_EQ(looks.size(), 4U);  // at the beginning, after steps 1 and 3, and at the end
   ASSERT_TRUE(looks.contains("step-8.npz"));
   int asked = 0;
   RunContext context;
   context.should_stop = [&] { return ++asked == 5; };
   run(config, folder / "killed", kNoMetadata, context);
-  EXPECT_EQ(kept_looks(folder / "killed").size() + 1, looks.size());
+  EXPECT_EQ(kept_snapshots(folder / "killed").size() + 1, looks.size());
   for (const char* name : {"step-8.npz", "step-7.npz", "step-7.npz.part"}) {
     write_file_atomically(fs::path(folder / "killed/trajectory") / name, "of another training");
   }
@@ -188,5 +187,4 @@ TEST(ResumedRun, MustNotRoundDifferently) {
   EXPECT_EQ(load_run(folder / "run").status, RunStatus::stopped);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::resumed_run_test

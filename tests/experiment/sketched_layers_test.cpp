@@ -7,8 +7,7 @@
 #include "tests/support/measured.h"
 #include "tests/support/published_network.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::sketched_layers_test {
 
 // Layers of the published ResNet-20: 16384, 8192 and 4096 features.
 const std::set<std::string> kLayers = {"conv1", "layer1.2.conv2", "layer2.0.conv2",
@@ -107,5 +106,4 @@ TEST_F(SketchedLayersSlow, AreWithinTheirBoundsOnceTheyAreEnlarged) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::sketched_layers_test

@@ -1,12 +1,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "kelvin/experiment/measure_model.h"
-#include "kelvin/experiment/run_settings.h"
+#include "kelvin/experiment/config/run_settings.h"
+#include "kelvin/experiment/evaluate/measure_model.h"
 #include "kelvin/train/train.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::temperature_slow_test {
 
 // The demo's network at one temperature, rate 1, seed 3.
 Readings readings_at(double temperature) {
@@ -42,5 +41,4 @@ TEST(TemperatureSlow, LowersTheRankOfTheLogitsAtEqualAccuracy) {
   EXPECT_GT(value_of(high, "logits_norm"), 2 * value_of(low, "logits_norm"));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::temperature_slow_test

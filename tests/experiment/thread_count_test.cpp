@@ -7,14 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/experiment/measure_model.h"
-#include "kelvin/experiment/run_settings.h"
+#include "kelvin/experiment/config/run_settings.h"
+#include "kelvin/experiment/evaluate/measure_model.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/measure.h"
 #include "tests/support/threads.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::thread_count_test {
 
 std::string listed(const std::vector<std::string>& names) { return nlohmann::json(names).dump(); }
 
@@ -34,18 +33,18 @@ class ThreadCountSlow : public testing::TestWithParam<std::string> {
     }
     settings_.emplace(RunSettings::from(config));
     dataset_ = load_dataset("glyphs10", settings_->request);
-    foreign_ = load_dataset("textures10", {.train_samples = 600, .test_samples = 1100});
+    ood_ = load_dataset("textures10", {.train_samples = 600, .test_samples = 1100});
     model_ = settings_->build_model(shape_for(dataset_));
   }
 
   Measured measured(int threads) {
     const ThreadCount count(threads);
-    return measure_model(*model_, dataset_, {foreign_}, *settings_, {});
+    return measure_model(*model_, dataset_, {ood_}, *settings_, {});
   }
 
   std::optional<RunSettings> settings_;
   Dataset dataset_;
-  Dataset foreign_;
+  Dataset ood_;
   std::shared_ptr<Model> model_;
 };
 
@@ -84,5 +83,4 @@ TEST_P(ThreadCountSlow, ChangesNoReading) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, ThreadCountSlow, testing::Values("resnet10", "vit_tiny"));
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::thread_count_test

@@ -9,8 +9,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::gzip_test {
 
 // What a Python expression of bytes gives; `text` is at hand as `b`.
 std::string python_bytes(const std::string& expression, const std::string& text) {
@@ -110,5 +109,4 @@ TEST(ReadFileOrGzip, NamesWhatItCannotRead) {
   EXPECT_EQ(error_of([&] { read_file_or_gzip("/dev/zero", 5); }), "/dev/zero: must be a file");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::gzip_test

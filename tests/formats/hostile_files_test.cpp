@@ -6,19 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/core/npz_file.h"
 #include "kelvin/core/text.h"
-#include "kelvin/formats/cifar_binary.h"
-#include "kelvin/formats/cifar_pickle.h"
+#include "kelvin/formats/cifar.h"
 #include "kelvin/formats/gzip.h"
 #include "kelvin/formats/idx_file.h"
 #include "kelvin/formats/mat_file.h"
+#include "kelvin/formats/npz_file.h"
 #include "kelvin/formats/pickle.h"
 #include "kelvin/formats/safetensors_file.h"
-#include "kelvin/formats/stored_tensor_checks.h"
+#include "kelvin/formats/stored_tensors.h"
 #include "kelvin/formats/svhn_mat.h"
 #include "kelvin/formats/torch_file.h"
-#include "kelvin/formats/torch_pickle.h"
 #include "kelvin/formats/torch_tensors.h"
 #include "tests/support/mats.h"
 #include "tests/support/mutations.h"
@@ -29,8 +27,7 @@
 
 // Damaged files by the thousands: each gives a value that fits itself, or an Error.
 
-namespace kelvin {
-namespace {
+namespace kelvin::hostile_files_test {
 
 using namespace std::string_literals;
 
@@ -365,5 +362,4 @@ TEST(HostileFiles, OfOldTorchFilesWithViewsThatLie) {
   });
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::hostile_files_test

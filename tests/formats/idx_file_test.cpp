@@ -7,8 +7,7 @@
 
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::idx_file_test {
 
 std::string big_endian(const std::vector<uint32_t>& numbers) {
   std::string bytes;
@@ -90,5 +89,4 @@ TEST(ParseIdx, RejectsAbsurdSizesBeforeItReservesThem) {
             "a: byte 4: sizes need more than the 0 bytes that follow the head");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::idx_file_test

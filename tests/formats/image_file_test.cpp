@@ -9,8 +9,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/pictures.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::image_file_test {
 
 constexpr auto kScript = R"(
 keep_with_pixels('a.png', saved(picture(64, 48), 'JPEG'))
@@ -68,5 +67,4 @@ TEST(DecodePicture, NamesOtherKindsOfPictures) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::image_file_test

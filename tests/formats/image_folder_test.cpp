@@ -12,8 +12,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::image_folder_test {
 
 namespace fs = std::filesystem;
 
@@ -257,5 +256,4 @@ TEST(ScanImageFolder, NamesPicturesOfKindsItCannotRead) {
                 ".png: convert them, or move them away");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::image_folder_test

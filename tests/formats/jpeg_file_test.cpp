@@ -12,8 +12,7 @@
 #include "tests/support/mutations.h"
 #include "tests/support/pictures.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::jpeg_file_test {
 
 constexpr auto kScript = R"(
 for width, height in [(64, 48), (61, 45), (1, 1), (17, 1), (1, 33), (8, 8)]:
@@ -297,5 +296,4 @@ TEST(IsJpeg, GoesByTheFirstBytes) {
   EXPECT_FALSE(is_jpeg(as_bytes("GIF89a")));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::jpeg_file_test

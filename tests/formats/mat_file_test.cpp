@@ -10,8 +10,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/mats.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::mat_file_test {
 
 using namespace std::string_literals;
 
@@ -171,5 +170,4 @@ TEST(MatArray, GivesWholeNumbersOnly) {
   EXPECT_THROW(nan.integers("a"), Error);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::mat_file_test

@@ -8,8 +8,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/pickles.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::pickle_test {
 
 using namespace std::string_literals;
 
@@ -245,5 +244,4 @@ TEST(ParsePickle, ReadsProtocol5AndSetsAsLists) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::pickle_test

@@ -12,8 +12,7 @@
 #include "tests/support/mutations.h"
 #include "tests/support/pictures.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::png_file_test {
 
 // Chunks by hand where Pillow does not write the kind: interlaced, 16 bits, and lies.
 constexpr auto kScript = R"(
@@ -324,5 +323,4 @@ TEST(IsPng, GoesByTheFirstBytes) {
   EXPECT_FALSE(is_png(as_bytes("\xff\xd8\xff\xe0 a JPEG")));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::png_file_test

@@ -13,8 +13,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/pictures.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::resize_test {
 
 // Pictures, boxes and sizes; for each, Pillow's result goes into a file of its number.
 constexpr auto kScript = R"(
@@ -202,5 +201,4 @@ TEST(ResizeWindow, RefusesAWindowBesideThePicture) {
   EXPECT_NE(error_of([&] { resize_window(picture, {0, 0}, {0, 0, 4, 4}, rgb); }), "");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::resize_test

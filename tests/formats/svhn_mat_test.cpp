@@ -8,8 +8,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/mats.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::svhn_mat_test {
 
 const std::string kImages =
     "X=(np.arange(32 * 32 * 3 * 2) * 7 % 251).astype('u1').reshape(32, 32, 3, 2)";
@@ -74,5 +73,4 @@ TEST(ParseSvhnMat, RejectsOtherArrays) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::svhn_mat_test

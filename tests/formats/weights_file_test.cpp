@@ -10,8 +10,7 @@
 #include "tests/support/safetensors.h"
 #include "tests/support/torch_files.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::weights_file_test {
 
 using namespace std::string_literals;
 
@@ -85,5 +84,4 @@ TEST_F(WeightsFile, MustBeThere) {
             "/dev/zero: must be a file, is a device or a pipe");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::weights_file_test

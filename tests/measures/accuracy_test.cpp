@@ -7,8 +7,7 @@
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::accuracy_test {
 
 Record small_record(Split split = Split::test) {
   return record_of(torch::tensor({{2.F, 0.F}, {0.F, 1.F}, {3.F, -1.F}}), labels_of({0, 0, 0}),
@@ -58,16 +57,14 @@ TEST(Accuracy, WeighsSamplesAndNotBatches) {
   expect_same(measured("accuracy", {first, rest}), measured("accuracy", {whole}), 1e-14);
 }
 
-TEST(Accuracy, IgnoresForeignSamples) {
-  auto foreign = small_record();
-  foreign.ood = "textures";
-  expect_same(measured("accuracy", {small_record(), foreign}),
-              measured("accuracy", {small_record()}));
+TEST(Accuracy, IgnoresOodSamples) {
+  auto ood = small_record();
+  ood.ood = "textures";
+  expect_same(measured("accuracy", {small_record(), ood}), measured("accuracy", {small_record()}));
 }
 
 TEST(Accuracy, RejectsAnEmptyStream) {
   EXPECT_EQ(error_of([] { measured("accuracy", {}); }), "accuracy: no records were shown");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::accuracy_test

@@ -11,8 +11,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::alignment_test {
 
 struct Aligned {
   Readings readings;
@@ -203,5 +202,4 @@ TEST(Alignment, RejectsWhatItCannotMeasure) {
             "alignment: no sample of the test split was shown");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::alignment_test

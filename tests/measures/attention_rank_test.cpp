@@ -11,8 +11,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::attention_rank_test {
 
 Record record_with(std::vector<AttentionRecord> attention) {
   const auto samples = attention.at(0).logits.size(0);
@@ -272,16 +271,15 @@ TEST(AttentionRank, KeepsWhatEachSampleGave) {
               readings_of(measure->compute(), "attention_shares_rank").at(2).value, 1e-12);
 }
 
-TEST(AttentionRank, IgnoresTrainingAndForeignSamples) {
+TEST(AttentionRank, IgnoresTrainingAndOodSamples) {
   auto train = some_record(4, 70);
   train.split = Split::train;
-  auto foreign = some_record(4, 71);
-  foreign.ood = "textures";
+  auto ood = some_record(4, 71);
+  ood.ood = "textures";
   const auto test = some_record(4, 72);
-  expect_same(measured("attention_rank", {train, test, foreign}),
-              measured("attention_rank", {test}));
+  expect_same(measured("attention_rank", {train, test, ood}), measured("attention_rank", {test}));
   EXPECT_EQ(error_of([&] {
-              measured("attention_rank", {train, foreign});
+              measured("attention_rank", {train, ood});
             }),
             "attention_rank: no records of the test split were shown");
 }
@@ -320,5 +318,4 @@ TEST(AttentionRank, RejectsSettingsOutOfRange) {
             "measure.attention_rank.samples: must be at least 1, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::attention_rank_test

@@ -9,8 +9,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::cached_probes_test {
 
 Record record_of(const torch::Tensor& labels, const torch::Tensor& output, int64_t classes = 3) {
   Record record;
@@ -201,5 +200,4 @@ TEST(CachedProbes, SayWhatWasHeldOutOnlyIfThereWasAChoice) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::cached_probes_test

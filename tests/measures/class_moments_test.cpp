@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "kelvin/math/neural_collapse.h"
+#include "kelvin/numerics/neural_collapse.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::class_moments_test {
 
 constexpr double kCutoff = kEigenvalueCutoff;
 
@@ -153,5 +152,4 @@ TEST_F(ClassMoments, RejectWhatDoesNotBelongTogether) {
             "ClassSpread: can merge only what was measured around the same class means");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::class_moments_test

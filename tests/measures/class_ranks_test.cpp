@@ -11,8 +11,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::class_ranks_test {
 
 SketchedSample sample_of(const torch::Tensor& rows, const torch::Tensor& labels,
                          int64_t sketch = 4096) {
@@ -110,5 +109,4 @@ TEST(ClassRanks, RejectAGammaOutsideZeroToOne) {
             "class_ranks: gamma must be in (0, 1), got 1");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::class_ranks_test

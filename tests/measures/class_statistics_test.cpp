@@ -10,8 +10,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::class_statistics_test {
 
 constexpr int64_t kClasses = 4;
 
@@ -136,13 +135,13 @@ TEST(ClassStatistics, RanksTheFirstSamplesAlone) {
   EXPECT_EQ(make_measure("class_statistics", {{"samples", 20}})->needs().sample, 20);
 }
 
-TEST(ClassStatistics, IgnoresTrainingAndForeignSamples) {
+TEST(ClassStatistics, IgnoresTrainingAndOodSamples) {
   const auto test = some_record(30, 5);
   auto train = some_record(30, 6);
   train.split = Split::train;
-  auto foreign = some_record(30, 7);
-  foreign.ood = "textures";
-  expect_same(measured("class_statistics", {train, test, foreign}),
+  auto ood = some_record(30, 7);
+  ood.ood = "textures";
+  expect_same(measured("class_statistics", {train, test, ood}),
               measured("class_statistics", {test}));
 }
 
@@ -236,5 +235,4 @@ TEST(ClassStatistics, RejectsSettingsOutOfRange) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::class_statistics_test

@@ -9,8 +9,7 @@
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::collapse_readings_test {
 
 // Three classes of three samples each, of which a fourth class has none.
 class CollapseReadings : public testing::Test {
@@ -145,5 +144,4 @@ TEST_F(CollapseReadings, InvertNoMoreDirectionsThanCentredMeansHave) {
   EXPECT_NEAR(found.value, expected.value, 1e-9 * expected.value);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::collapse_readings_test

@@ -14,8 +14,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/published_network.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::default_estimates_test {
 
 constexpr int64_t kSamples = 1024;    // what measures that gather samples look at by default
 constexpr int64_t kImages = 512;      // what alignment looks at by default
@@ -156,5 +155,4 @@ TEST_F(DefaultEstimatesSlow, OfAlignmentAreOffInSingleLayersButNotOnAverage) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::default_estimates_test

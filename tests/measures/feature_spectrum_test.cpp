@@ -6,8 +6,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::feature_spectrum_test {
 
 torch::Tensor exact_values(const torch::Tensor& rows) {
   const auto doubles = rows.to(torch::kFloat64);
@@ -166,5 +165,4 @@ TEST(FeatureSpectrum, RejectsRowsThatAreNotFiniteOrOfAnotherLength) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::feature_spectrum_test

@@ -5,15 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/layer_matrices.h"
+#include "kelvin/ops/layer_matrices.h"
 #include "tests/support/errors.h"
 #include "tests/support/layer_records.h"
 #include "tests/support/measured.h"
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::gradient_rank_test {
 
 // A layer with the gradient of `loss` of its product in its weight.
 template <class Loss>
@@ -320,5 +319,4 @@ TEST(GradientRank, RejectsAGammaThatRoundingWouldFill) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::gradient_rank_test

@@ -6,14 +6,13 @@
 #include <cmath>
 #include <string>
 
-#include "kelvin/math/layer_matrices.h"
+#include "kelvin/ops/layer_matrices.h"
 #include "tests/support/errors.h"
 #include "tests/support/layer_records.h"
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::input_gram_test {
 
 InputGrams make_grams(const Values& values = {}) {
   Settings settings("measure.some", values);
@@ -260,5 +259,4 @@ TEST(InputGrams, RejectSettingsOutOfRange) {
             "measure.some.positions: must be at least one per sample (10), got 9");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::input_gram_test

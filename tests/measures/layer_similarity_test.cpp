@@ -11,8 +11,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::layer_similarity_test {
 
 // Layers "0", "1", ... with these outputs.
 Record record_with(const std::vector<torch::Tensor>& outputs) {
@@ -199,5 +198,4 @@ TEST(LayerSimilarity, RejectsSettingsOutOfRange) {
             "measure.layer_similarity.sketch: must be at least 1, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::layer_similarity_test

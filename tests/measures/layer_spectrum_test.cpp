@@ -10,8 +10,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::layer_spectrum_test {
 
 Record layers_record(const std::vector<std::pair<std::string, torch::Tensor>>& outputs) {
   const auto samples = outputs.front().second.size(0);
@@ -315,5 +314,4 @@ TEST(LayerSpectrum, RejectsSettingsThatMakeNoSense) {
   EXPECT_EQ(message({{"top", -1}}), "measure.layer_spectrum.top: must not be below 0, got -1");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::layer_spectrum_test

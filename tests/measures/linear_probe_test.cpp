@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "kelvin/measures/effective_depth.h"
+#include "kelvin/measures/probes.h"
 #include "tests/support/errors.h"
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::linear_probe_test {
 
 using Outputs = std::vector<std::pair<std::string, torch::Tensor>>;
 
@@ -65,18 +64,17 @@ NamedTensors measured_curves(const std::vector<Record>& records, bool keep_weigh
   return measure->curves();
 }
 
-// A network that is blind at first, and at last to foreign samples.
-std::vector<Record> tunnel(int64_t foreign_classes = 5) {
+// A network that is blind at first, and at last to OOD samples.
+std::vector<Record> tunnel(int64_t ood_classes = 5) {
   std::vector<Record> records;
   for (const auto split : {Split::train, Split::test}) {
     const auto labels = labels_for(split, 3);
     records.push_back(probe_record(
         split, labels,
         {{"first", blind(labels)}, {"second", separable(labels)}, {"last", separable(labels)}}));
-    const auto foreign = labels_for(split, foreign_classes);
+    const auto ood = labels_for(split, ood_classes);
     records.push_back(probe_record(
-        split, foreign,
-        {{"first", separable(foreign)}, {"second", separable(foreign)}, {"last", blind(foreign)}},
+        split, ood, {{"first", separable(ood)}, {"second", separable(ood)}, {"last", blind(ood)}},
         "textures"));
   }
   return records;
@@ -112,8 +110,8 @@ TEST(LinearProbe, KappaHeedsTheThreshold) {
       reading_of(readings, "kappa", {{"last_layer", "logits"}, {"threshold", 0.3}}).value, 1. / 3);
 }
 
-TEST(LinearProbe, ForeignSamplesAreProbedForTheirOwnClasses) {
-  const auto readings = measured("linear_probe", tunnel(/*foreign_classes=*/5));
+TEST(LinearProbe, OodSamplesAreProbedForTheirOwnClasses) {
+  const auto readings = measured("linear_probe", tunnel(/*ood_classes=*/5));
   expect_close(doubles(accuracies_of(readings, "textures")), doubles({1, 1, 1. / 5}), 1e-12);
   const auto rho = reading_of(readings, "rho");
   EXPECT_DOUBLE_EQ(rho.value, 4. / 5);
@@ -122,7 +120,7 @@ TEST(LinearProbe, ForeignSamplesAreProbedForTheirOwnClasses) {
   EXPECT_DOUBLE_EQ(reading_of(readings, "ood_retained").value, 1. / 5);
 }
 
-TEST(LinearProbe, ForeignSamplesDoNotTouchTheOthers) {
+TEST(LinearProbe, OodSamplesDoNotTouchTheOthers) {
   std::vector<Record> home;
   for (const auto& record : tunnel()) {
     if (!record.is_ood()) home.push_back(record);
@@ -415,5 +413,4 @@ TEST(LinearProbe, HandsOutItsWeightsIfAskedFor) {
   EXPECT_GT(right, 0.5);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::linear_probe_test

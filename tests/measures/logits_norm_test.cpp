@@ -7,8 +7,7 @@
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::logits_norm_test {
 
 Record small_record() {
   return record_of(torch::tensor({{3.F, -4.F}, {0.F, 12.F}}), labels_of({0, 1}));
@@ -52,18 +51,17 @@ TEST(LogitsNorm, OfZerosIsZero) {
   for (const auto& reading : readings) EXPECT_EQ(reading.value, 0) << reading.name;
 }
 
-TEST(LogitsNorm, IgnoresTrainingAndForeignSamples) {
+TEST(LogitsNorm, IgnoresTrainingAndOodSamples) {
   auto train = small_record();
   train.split = Split::train;
-  auto foreign = small_record();
-  foreign.ood = "textures";
-  expect_same(measured("logits_norm", {train, small_record(), foreign}),
+  auto ood = small_record();
+  ood.ood = "textures";
+  expect_same(measured("logits_norm", {train, small_record(), ood}),
               measured("logits_norm", {small_record()}));
   EXPECT_EQ(error_of([&] {
-              measured("logits_norm", {train, foreign});
+              measured("logits_norm", {train, ood});
             }),
             "logits_norm: no records of the test split were shown");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::logits_norm_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::loss_symmetry_test {
 
 Record some_record(int64_t samples, double scale) {
   auto record = record_of((scale * noise({samples, 5}, 1)).to(torch::kFloat32),
@@ -122,15 +121,15 @@ TEST(LossSymmetry, HasNoEntropyRatioOfASingleClass) {
   EXPECT_EQ(reading_of(readings, "loss_distance").value, 0);
 }
 
-TEST(LossSymmetry, IgnoresTrainingAndForeignSamples) {
+TEST(LossSymmetry, IgnoresTrainingAndOodSamples) {
   auto train = some_record(4, 1);
   train.split = Split::train;
-  auto foreign = some_record(4, 1);
-  foreign.ood = "textures";
-  expect_same(measured("loss_symmetry", {train, some_record(9, 1), foreign}),
+  auto ood = some_record(4, 1);
+  ood.ood = "textures";
+  expect_same(measured("loss_symmetry", {train, some_record(9, 1), ood}),
               measured("loss_symmetry", {some_record(9, 1)}));
   EXPECT_EQ(error_of([&] {
-              measured("loss_symmetry", {train, foreign});
+              measured("loss_symmetry", {train, ood});
             }),
             "loss_symmetry: no records of the test split were shown");
 }
@@ -140,5 +139,4 @@ TEST(LossSymmetry, RejectsATemperatureThatIsNotAboveZero) {
             "loss_symmetry: temperature must be a finite number above 0, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::loss_symmetry_test

@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/report/glossary.h"
+#include "kelvin/report/page/glossary.h"
 #include "tests/support/errors.h"
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::measure_test {
 
 // A batch of a small network with all that a record can hold.
 Record full_record(Split split, const std::string& ood, uint64_t seed) {
@@ -163,5 +162,4 @@ TEST(Measures, RejectsAnUnknownNameAndSuggestsTheNearest) {
               }).starts_with("no measure named 'solution_rang'; did you mean 'solution_rank'?"));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::measure_test

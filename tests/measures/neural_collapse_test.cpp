@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/report/glossary.h"
+#include "kelvin/report/page/glossary.h"
 #include "tests/support/collapse.h"
 #include "tests/support/errors.h"
 #include "tests/support/oracle.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::neural_collapse_test {
 
 constexpr int64_t kClasses = 5;
 
@@ -131,7 +130,7 @@ TEST(NeuralCollapseMeasure, OfPointsThatAreNoSimplexIsKnown) {
 TEST(NeuralCollapseMeasure, AgreesWithThePlainDefinitions) {
   const auto train = some_record(60, 1);
   const auto test = some_record(30, 2, Split::test);
-  const auto foreign = some_record(20, 3, Split::test, "textures");
+  const auto ood = some_record(20, 3, Split::test, "textures");
   const auto expected = oracle(std::string(kCollapseInPython) + R"(
 def put_as(layer):
     def put(name, value):
@@ -144,7 +143,7 @@ for layer in ("conv", "fc"):
 t = x["test_features"].astype(float)
 nearest = np.array([c["classes"][np.argmin(np.linalg.norm(c["mu"] - v, axis=1))] for v in t])
 out["test"] = np.mean(nearest != x["test_logits"].argmax(1))
-f, fy = x["foreign"].astype(float), x["foreign_labels"]
+f, fy = x["OOD"].astype(float), x["foreign_labels"]
 def orthodev(m):
     return np.mean([abs(v @ m) / np.linalg.norm(v) / np.linalg.norm(m) for v in c["mu"]])
 out["/orthodev"] = orthodev(f.mean(0))
@@ -159,9 +158,9 @@ out["/orthodev_class_means"] = orthodev(np.mean([f[fy == k].mean(0) for k in np.
                                 {"fc", train.layers[1].output},
                                 {"test_features", test.features},
                                 {"test_logits", test.logits},
-                                {"foreign", foreign.features},
-                                {"foreign_labels", foreign.labels}});
-  const auto readings = collapse_of(batches_of(train, 25), {test, foreign});
+                                {"OOD", ood.features},
+                                {"foreign_labels", ood.labels}});
+  const auto readings = collapse_of(batches_of(train, 25), {test, ood});
   std::set<std::string> compared;
   for (const auto& reading : readings) {
     if (reading.split == "test") continue;
@@ -315,9 +314,9 @@ TEST(NeuralCollapseMeasure, IgnoresWhereFeaturesLieButForTheClassifierAndNc5) {
 TEST(NeuralCollapseMeasure, TakesTheTestSplitIfThereIsNoOther) {
   auto test = some_record(60, 1);
   test.split = Split::test;
-  const auto foreign = some_record(20, 3, Split::test, "textures");
-  const auto readings = measured("neural_collapse", {test, foreign});
-  const auto expected = collapse_of({some_record(60, 1)}, {foreign});
+  const auto ood = some_record(20, 3, Split::test, "textures");
+  const auto readings = measured("neural_collapse", {test, ood});
+  const auto expected = collapse_of({some_record(60, 1)}, {ood});
   ASSERT_EQ(readings.size(), expected.size());
   for (size_t i = 0; i < readings.size(); ++i) {
     EXPECT_EQ(readings[i].name, expected[i].name);
@@ -395,13 +394,13 @@ TEST(NeuralCollapseMeasure, MergesHalvesOfEachPass) {
   expect_relative(left->compute(), collapse_of({whole}, {test}), 1e-9);
 }
 
-TEST(NeuralCollapseMeasure, MergesForeignSamplesOfTheTestSplitOnce) {
+TEST(NeuralCollapseMeasure, MergesOodSamplesOfTheTestSplitOnce) {
   auto test = some_record(60, 1);
   test.split = Split::test;
-  const auto foreign = some_record(20, 3, Split::test, "textures");
+  const auto ood = some_record(20, 3, Split::test, "textures");
   const auto halves = batches_of(test, 35);
   const auto first_pass = make_measure("neural_collapse");
-  for (const auto& record : {test, foreign}) first_pass->update(record);
+  for (const auto& record : {test, ood}) first_pass->update(record);
   ASSERT_TRUE(first_pass->wants_another_pass());
   const auto left = make_measure("neural_collapse");
   const auto right = make_measure("neural_collapse");
@@ -410,7 +409,7 @@ TEST(NeuralCollapseMeasure, MergesForeignSamplesOfTheTestSplitOnce) {
   left->update(halves[0]);
   right->update(halves[1]);
   left->merge(*right);
-  expect_relative(left->compute(), measured("neural_collapse", {test, foreign}), 1e-9);
+  expect_relative(left->compute(), measured("neural_collapse", {test, ood}), 1e-9);
 }
 
 TEST(NeuralCollapseMeasure, RefusesToMergeWhatHasOtherMeans) {
@@ -547,12 +546,12 @@ TEST(NeuralCollapseMeasure, MeasuresLayersWithoutAClassifier) {
             "|W mu_G|, the classifier has no bias");
 }
 
-TEST(NeuralCollapseMeasure, HasNc5OfEveryForeignDatasetAndNoTrainingSamplesOfThem) {
+TEST(NeuralCollapseMeasure, HasNc5OfEveryOodDatasetAndNoTrainingSamplesOfThem) {
   const auto train = some_record(60, 1);
   const auto textures = some_record(20, 3, Split::test, "textures");
   const auto digits = some_record(20, 4, Split::test, "digits");
-  auto foreign_train = some_record(20, 5, Split::train, "textures");
-  const auto readings = collapse_of({train}, {textures, foreign_train, digits});
+  auto ood_train = some_record(20, 5, Split::train, "textures");
+  const auto readings = collapse_of({train}, {textures, ood_train, digits});
   for (const auto& ood : {textures, digits}) {
     const auto alone = collapse_of({train}, {ood});
     for (const auto& name : {"orthodev", "orthodev_class_means"}) {
@@ -572,15 +571,15 @@ TEST(NeuralCollapseMeasure, OrthoDevIsZeroOfOrthogonalFeatures) {
   record.features = torch::cat({record.features, torch::zeros({12, 1})}, 1);
   record.weight = torch::Tensor();
   record.bias = torch::Tensor();
-  auto foreign = record;
-  foreign.split = Split::test;
-  foreign.ood = "elsewhere";
-  foreign.features = torch::zeros({12, 7}, torch::kFloat64);
-  foreign.features.select(1, 6).fill_(2);
-  EXPECT_NEAR(value_of(collapse_of({record}, {foreign}), "orthodev"), 0, 1e-15);
-  // Foreign features that are zero have no direction.
-  foreign.features = torch::zeros({12, 7}, torch::kFloat64);
-  EXPECT_FALSE(has_reading(collapse_of({record}, {foreign}), "orthodev", ""));
+  auto ood = record;
+  ood.split = Split::test;
+  ood.ood = "elsewhere";
+  ood.features = torch::zeros({12, 7}, torch::kFloat64);
+  ood.features.select(1, 6).fill_(2);
+  EXPECT_NEAR(value_of(collapse_of({record}, {ood}), "orthodev"), 0, 1e-15);
+  // OOD features that are zero have no direction.
+  ood.features = torch::zeros({12, 7}, torch::kFloat64);
+  EXPECT_FALSE(has_reading(collapse_of({record}, {ood}), "orthodev", ""));
 }
 
 TEST(NeuralCollapseMeasure, KeepsSumsAndThenTheSpreadAsItsState) {
@@ -662,5 +661,4 @@ TEST(NeuralCollapseMeasure, RejectsACutoffOutOfRange) {
   EXPECT_EQ(making(0), "measure.neural_collapse.cutoff: must be in (0, 1), got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::neural_collapse_test

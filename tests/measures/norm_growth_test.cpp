@@ -6,15 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/layer_matrices.h"
+#include "kelvin/ops/layer_matrices.h"
 #include "tests/support/errors.h"
 #include "tests/support/layer_records.h"
 #include "tests/support/measured.h"
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::norm_growth_test {
 
 Readings grown(const std::vector<Record>& records, const Values& values = {}) {
   const auto measure = make_measure("norm_growth", values);
@@ -285,5 +284,4 @@ TEST(NormGrowth, RejectsWhatItCannotMeasure) {
             "norm_growth: no sample of the test split was shown");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::norm_growth_test

@@ -11,8 +11,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::post_softmax_rank_test {
 
 Record logits_record(const torch::Tensor& logits) {
   return record_of(logits, torch::zeros({logits.size(0)}, torch::kInt64));
@@ -143,17 +142,17 @@ TEST(PostSoftmaxRank, HoldsOneMatrixOfClasses) {
   EXPECT_EQ(make_measure("post_softmax_rank")->memory(record, 1000), 6 * 6 * 8);
 }
 
-TEST(PostSoftmaxRank, IgnoresTrainingAndForeignSamples) {
+TEST(PostSoftmaxRank, IgnoresTrainingAndOodSamples) {
   auto train = logits_record(100 * torch::eye(4));
   train.split = Split::train;
-  auto foreign = logits_record(100 * torch::eye(4));
-  foreign.ood = "textures";
+  auto ood = logits_record(100 * torch::eye(4));
+  ood.ood = "textures";
   const auto flat = logits_record(torch::zeros({3, 4}));
-  const auto readings = measured("post_softmax_rank", {train, flat, foreign});
+  const auto readings = measured("post_softmax_rank", {train, flat, ood});
   EXPECT_EQ(readings.front().definition["samples"], 3);
   EXPECT_EQ(readings.front().value, 1);
   EXPECT_EQ(error_of([&] {
-              measured("post_softmax_rank", {train, foreign});
+              measured("post_softmax_rank", {train, ood});
             }),
             "post_softmax_rank: no records of the test split were shown");
 }
@@ -166,5 +165,4 @@ TEST(PostSoftmaxRank, RejectsAGammaOutsideZeroToOne) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::post_softmax_rank_test

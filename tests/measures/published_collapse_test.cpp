@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
 #include "tests/support/built_model.h"
 #include "tests/support/collapse.h"
 #include "tests/support/oracle.h"
 #include "tests/support/real_data.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::published_collapse_test {
 
 // A wide layer, of 64 maps of 8 x 8, and the logits.
 const std::set<std::string> kLayers = {"layer3.0.conv1", "layer3.2.conv2", "fc"};
@@ -28,14 +27,14 @@ class PublishedCollapse : public RealData {
   struct Shown {
     std::vector<Record> train;
     std::vector<Record> test;
-    std::vector<Record> foreign;
+    std::vector<Record> ood;
   };
 
   Shown forwarded() const {
     const auto model = built_model("resnet20");
     load_weights(data_folder() / "weights" / "cifar10-resnet20.safetensors", *model);
     const auto own = some_of("cifar10", 100);
-    const auto foreign = some_of("svhn", 104);
+    const auto ood = some_of("svhn", 104);
     const auto records = [&](const Dataset& shown, const ExtractOptions& options) {
       std::vector<Record> kept;
       extract(*model, shown, own, options, [&](const Record& record) {
@@ -46,11 +45,11 @@ class PublishedCollapse : public RealData {
       });
       return kept;
     };
-    return {.train = records(own, {.split = Split::train, .with_layers = true, .batch_size = 50}),
-            .test = records(own, {.split = Split::test, .with_layers = true, .batch_size = 50}),
-            .foreign = records(
-                foreign,
-                {.split = Split::test, .is_ood = true, .with_layers = true, .batch_size = 50})};
+    return {
+        .train = records(own, {.split = Split::train, .with_layers = true, .batch_size = 50}),
+        .test = records(own, {.split = Split::test, .with_layers = true, .batch_size = 50}),
+        .ood = records(
+            ood, {.split = Split::test, .is_ood = true, .with_layers = true, .batch_size = 50})};
   }
 
  private:
@@ -102,7 +101,7 @@ for name in list(x):
         of_layer = collapse(put_as(name[6:]), x[name], y, predicted)
         mismatch = test_mismatch(of_layer, x["test/" + name], test_predicted)
         out["test/" + name[6:] + "/nc4_ncc_mismatch"] = mismatch
-f, classes = x["foreign/features"].astype(float), x["foreign/labels"]
+f, classes = x["OOD/features"].astype(float), x["OOD/labels"]
 def orthodev(m):
     return np.mean([abs(v @ m) / np.linalg.norm(v) / np.linalg.norm(m) for v in c["mu"]])
 out["/orthodev"] = orthodev(f.mean(0))
@@ -117,12 +116,12 @@ TEST_F(PublishedCollapse, AgreesWithThePlainDefinitionsOnRealFeatures) {
   NamedTensors inputs = {{"weight", first.weight}, {"bias", first.bias}};
   add_inputs(inputs, "", shown.train);
   add_inputs(inputs, "test/", shown.test);
-  add_inputs(inputs, "foreign/", shown.foreign);
+  add_inputs(inputs, "OOD/", shown.ood);
   ASSERT_EQ(inputs.at("test/features").size(0), 100);
-  ASSERT_EQ(inputs.at("foreign/features").size(0), 104);
+  ASSERT_EQ(inputs.at("OOD/features").size(0), 104);
   const auto expected = oracle(std::string(kCollapseInPython) + kScript, inputs);
   auto rest = shown.test;
-  rest.insert(rest.end(), shown.foreign.begin(), shown.foreign.end());
+  rest.insert(rest.end(), shown.ood.begin(), shown.ood.end());
   const auto readings = collapse_of(shown.train, rest);
   std::set<std::string> compared;
   for (const auto& reading : readings) {
@@ -153,5 +152,4 @@ TEST_F(PublishedCollapse, AgreesWithThePlainDefinitionsOnRealFeatures) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::published_collapse_test

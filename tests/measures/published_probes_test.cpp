@@ -6,18 +6,17 @@
 
 #include "kelvin/data/batches.h"
 #include "kelvin/data/dataset.h"
-#include "kelvin/math/logistic_regression.h"
-#include "kelvin/measures/probe_features.h"
+#include "kelvin/experiment/evaluate/extract.h"
+#include "kelvin/measures/probes.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
+#include "kelvin/numerics/logistic_regression.h"
 #include "tests/support/built_model.h"
 #include "tests/support/measured.h"
 #include "tests/support/oracle.h"
 #include "tests/support/real_data.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::published_probes_test {
 
 constexpr int64_t kTrain = 4000;
 constexpr int64_t kTest = 2000;
@@ -161,5 +160,4 @@ out["accuracy"] = model.score(x["test"], x["test_labels"])
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::published_probes_test

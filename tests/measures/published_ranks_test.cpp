@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
 #include "tests/support/built_model.h"
 #include "tests/support/measured.h"
 #include "tests/support/oracle.h"
 #include "tests/support/real_data.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::published_ranks_test {
 
 torch::Tensor as_bfloat16(const torch::Tensor& values) {
   return values.to(torch::kBFloat16).to(torch::kFloat32);
@@ -185,5 +184,4 @@ TEST_F(PublishedRanks, OfFeaturesInBFloat16StaysAsTheClassifierIs) {
   expect_close(spectrum_of(record.logits), spectrum_of(forwarded().logits), 1e-4);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::published_ranks_test

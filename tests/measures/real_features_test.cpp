@@ -5,8 +5,8 @@
 #include <set>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
 #include "tests/support/built_model.h"
 #include "tests/support/layer_records.h"
 #include "tests/support/measured.h"
@@ -14,8 +14,7 @@
 #include "tests/support/real_data.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::real_features_test {
 
 constexpr int64_t kImages = 64;
 constexpr double kTolerance = 1e-6;
@@ -289,5 +288,4 @@ out["norm"] = np.linalg.norm(m)
   expect_relative(first_of("logits_norm", "logits_norm"), expected.at("norm"), "norm");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::real_features_test

@@ -10,8 +10,7 @@
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::sketched_sample_test {
 
 Record some_record(int64_t samples, uint64_t seed) {
   auto record = record_of(torch::zeros({samples, 3}), torch::arange(samples) % 3);
@@ -33,7 +32,7 @@ TEST(SketchedSample, KeepsTheFirstSamplesOfAllLayers) {
   expect_close(sample.labels(), torch::cat({first.labels, second.labels.slice(0, 0, 3)}), 0);
   ASSERT_EQ(sample.layers().size(), 2U);
   // 100 features are projected to 40, 6 stay as they are.
-  const FeatureSketch sketch(100, 40, named_seed(5, "maps"));
+  const FeatureSketch sketch(100, 40, derive_seed(5, "maps"));
   const auto maps = torch::cat({first.layers[0].output, second.layers[0].output.slice(0, 0, 3)});
   EXPECT_EQ(sample.layers()[0].name, "maps");
   expect_close(sample.layers()[0].rows(), sketch.apply(maps.permute({0, 2, 3, 1}).flatten(1)),
@@ -91,5 +90,4 @@ TEST(SketchedSample, RejectsRecordsItCannotUse) {
             "'cards' of 100");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::sketched_sample_test

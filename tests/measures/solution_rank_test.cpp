@@ -11,8 +11,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::solution_rank_test {
 
 constexpr int64_t kClasses = 8;
 
@@ -279,15 +278,15 @@ TEST(SolutionRank, IgnoresHowSamplesAreBatched) {
   expect_same(merged->compute(), expected, 1e-5);
 }
 
-TEST(SolutionRank, IgnoresTrainingAndForeignSamples) {
+TEST(SolutionRank, IgnoresTrainingAndOodSamples) {
   auto train = classifier_record(40, 8);
   train.split = Split::train;
-  auto foreign = classifier_record(40, 8);
-  foreign.ood = "textures";
+  auto ood = classifier_record(40, 8);
+  ood.ood = "textures";
   const auto test = classifier_record(40, 2);
-  expect_same(measured("solution_rank", {train, test, foreign}), measured("solution_rank", {test}));
+  expect_same(measured("solution_rank", {train, test, ood}), measured("solution_rank", {test}));
   EXPECT_EQ(error_of([&] {
-              measured("solution_rank", {train, foreign});
+              measured("solution_rank", {train, ood});
             }),
             "solution_rank: no records of the test split were shown");
 }
@@ -327,5 +326,4 @@ TEST(SolutionRank, SaysWhenThereAreFewerSamplesThanItCouldTellApart) {
   EXPECT_EQ(caveat_of(7), "");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::solution_rank_test

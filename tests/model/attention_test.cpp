@@ -10,8 +10,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::attention_test {
 
 constexpr int64_t kWidth = 12;
 constexpr int64_t kHeads = 3;
@@ -227,5 +226,4 @@ TEST(Attention, RejectsOptionsThatDoNotFit) {
             "attention: needs a map to the simplex, has none");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::attention_test

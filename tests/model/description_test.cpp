@@ -5,8 +5,7 @@
 
 #include "tests/support/built_model.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::description_test {
 
 TEST(Describe, ListsTheLayersOfAnMlp) {
   const ModelShape shape{.channels = 1, .height = 2, .width = 3, .classes = 4};
@@ -46,5 +45,4 @@ TEST(Describe, LeavesTheModelAsItWas) {
   EXPECT_EQ(model->named_buffers()["features.1.num_batches_tracked"].item<int64_t>(), 0);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::description_test

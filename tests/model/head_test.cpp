@@ -6,8 +6,7 @@
 #include "tests/support/built_model.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::head_test {
 
 const ModelShape kShape{.channels = 1, .height = 3, .width = 3, .classes = 5};
 
@@ -93,5 +92,4 @@ TEST(Head, RejectsOtherNorms) {
             "model.norm_before_logits: must be none, batch or layer, got ''");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::head_test

@@ -9,8 +9,7 @@
 #include "tests/support/built_model.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::initialisation_test {
 
 std::shared_ptr<Model> initialised(const std::string& name, const Values& values,
                                    const InitOptions& options) {
@@ -110,5 +109,4 @@ TEST(Initialise, RejectsOtherSchemes) {
             "init.scheme: must be default, he, xavier or fixed, got 'lecun'");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::initialisation_test

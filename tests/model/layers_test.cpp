@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/precision.h"
+#include "kelvin/ops/reference_ops.h"
 #include "tests/support/built_model.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::layers_test {
 
 TEST(SameConvolution, KeepsTheSizeOfMapsAtStrideOne) {
   for (const int64_t kernel : {1, 3, 7}) {
@@ -73,7 +72,7 @@ TEST(NormedRelu, IsTheSameOnBothPaths) {
   const auto maps = torch::randn({4, 16, 8, 8}).contiguous(torch::MemoryFormat::ChannelsLast);
   const auto added = torch::randn_like(maps);
   const auto run = [&](bool plain, bool adds, torch::nn::BatchNorm2d& norm) {
-    const PlainScope path(plain);
+    const ReferenceOpsScope path(plain);
     return normed_relu(norm, maps, adds ? added : torch::Tensor()).detach();
   };
   for (const bool adds : {false, true}) {
@@ -95,10 +94,10 @@ TEST(ResidualSum, HasTheSameBitsOnBothPaths) {
   const auto residual = torch::randn({3, 5});
   const auto added = torch::randn({3, 5}).to(torch::kBFloat16);
   for (const auto& [left, right] : {std::pair(residual, added), std::pair(added, residual)}) {
-    const PlainScope path(true);
+    const ReferenceOpsScope path(true);
     const auto plain = residual_sum(left, right);
     EXPECT_EQ(plain.scalar_type(), torch::kFloat32);
-    const PlainScope other(false);
+    const ReferenceOpsScope other(false);
     EXPECT_TRUE(plain.equal(residual_sum(left, right)));
   }
 }
@@ -149,7 +148,7 @@ torch::Tensor gradients_of(const std::string& name, torch::ScalarType type, bool
   const auto model = trainable(name, type);
   torch::manual_seed(4);
   const auto images = torch::rand({8, 3, 32, 32}).to(type);
-  const PlainScope path(is_plain);
+  const ReferenceOpsScope path(is_plain);
   loss_of(*model, images, precision).backward();
   std::vector<torch::Tensor> all;
   for (const auto& parameter : model->parameters()) {
@@ -204,5 +203,4 @@ TEST_P(ModelPaths, AreAsFarFromDoublePrecisionInBfloat16) {
 INSTANTIATE_TEST_SUITE_P(Registered, ModelPaths, testing::ValuesIn(models().names()),
                          [](const auto& param_info) { return param_info.param; });
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::layers_test

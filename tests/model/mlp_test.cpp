@@ -7,8 +7,7 @@
 #include "kelvin/model/model.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::mlp_test {
 
 constexpr ModelShape kShape{.channels = 3, .height = 4, .width = 5, .classes = 7};
 
@@ -75,5 +74,4 @@ TEST(Mlp, RejectsAWidthOrDepthBelowOne) {
   EXPECT_EQ(error_of([] { mlp(4, 0); }), "model.depth: must be from 1 to 1000, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::mlp_test

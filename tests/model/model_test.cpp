@@ -5,13 +5,12 @@
 
 #include <string>
 
-#include "kelvin/math/layer_matrices.h"
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/head.h"
+#include "kelvin/ops/layer_matrices.h"
+#include "kelvin/ops/reference_ops.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::model_test {
 
 Tap tap_of(const torch::Tensor& weight, const torch::Tensor& product) {
   return {.name = "layer", .weight = weight, .product = product};
@@ -172,7 +171,7 @@ TEST_P(EveryModel, CostsAndGivesNothingElseWithoutTaps) {
   Taps taps;
   EXPECT_TRUE(forward(nullptr).allclose(forward(&taps), 1e-5, 1e-6));
   // The same operations on the same bits, in training as well.
-  const PlainScope path(true);
+  const ReferenceOpsScope path(true);
   EXPECT_TRUE(forward(nullptr).equal(forward(&taps)));
 }
 
@@ -200,5 +199,4 @@ TEST(Models, UnknownNameNamesTheNearest) {
   EXPECT_TRUE(message.starts_with("no model named 'resnet81'; did you mean 'resnet")) << message;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::model_test

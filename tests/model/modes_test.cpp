@@ -5,8 +5,7 @@
 
 #include "tests/support/built_model.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::modes_test {
 
 std::vector<bool> modes_of(Model& model) {
   std::vector<bool> modes;
@@ -69,5 +68,4 @@ TEST(BatchStatisticsMode, DropsNoUnits) {
   EXPECT_TRUE(model->forward(images).equal(model->forward(images)));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::modes_test

@@ -7,15 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/layers.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/reference_ops.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::precision_test {
 
-constexpr bool kImitated = false;
+constexpr bool kEmulated = false;
 constexpr bool kNative = true;
 
 TEST(Precision, IsKnownByName) {
@@ -28,7 +27,7 @@ TEST(Precision, IsKnownByName) {
 // Every float that is a bfloat16 or lies between two of them in a telling way, and the special
 // ones.
 TEST(InPrecision, IsLibTorchsBfloat16) {
-  const PrecisionScope scope(Precision::bf16, kImitated);
+  const PrecisionScope scope(Precision::bf16, kEmulated);
   torch::manual_seed(0);
   const auto infinity = std::numeric_limits<float>::infinity();
   const auto values = torch::cat({torch::randn({1000}) * torch::logspace(-38, 38, 1000),
@@ -40,7 +39,7 @@ TEST(InPrecision, IsLibTorchsBfloat16) {
 }
 
 TEST(InPrecision, RoundsGradientsToo) {
-  const PrecisionScope scope(Precision::bf16, kImitated);
+  const PrecisionScope scope(Precision::bf16, kEmulated);
   auto leaf = torch::randn({5}, torch::requires_grad());
   const auto upstream = torch::randn({5});
   (in_precision(leaf) * upstream).sum().backward();
@@ -48,7 +47,7 @@ TEST(InPrecision, RoundsGradientsToo) {
 }
 
 TEST(InPrecision, KeepsTheOrderInMemory) {
-  const PrecisionScope scope(Precision::bf16, kImitated);
+  const PrecisionScope scope(Precision::bf16, kEmulated);
   const auto maps = torch::randn({2, 3, 4, 5}).contiguous(torch::MemoryFormat::ChannelsLast);
   const auto rounded = in_precision(maps);
   EXPECT_EQ(rounded.strides(), maps.strides());
@@ -59,8 +58,8 @@ TEST(InPrecision, KeepsTheOrderInMemory) {
 TEST(InPrecision, IsTheTensorItselfOutsideOfAScope) {
   const auto tensor = torch::randn({3});
   {
-    const PrecisionScope outer(Precision::bf16, kImitated);
-    const PrecisionScope inner(Precision::fp32, kImitated);
+    const PrecisionScope outer(Precision::bf16, kEmulated);
+    const PrecisionScope inner(Precision::fp32, kEmulated);
     EXPECT_TRUE(in_precision(tensor).is_same(tensor));
   }
   EXPECT_TRUE(in_precision(tensor).is_same(tensor));
@@ -86,18 +85,18 @@ TEST(ProductOf, IsWhatLibTorchGivesInBfloat16) {
   torch::manual_seed(1);
   torch::nn::Linear linear(2, 4);
   const auto input = torch::randn({6, 2});
-  torch::Tensor imitated;
+  torch::Tensor emulated;
   {
-    const PrecisionScope scope(Precision::bf16, kImitated);
-    imitated = product_of(linear, input);
+    const PrecisionScope scope(Precision::bf16, kEmulated);
+    emulated = product_of(linear, input);
   }
   const auto weight = linear->weight.to(torch::kBFloat16).to(torch::kFloat64);
   const auto bias = linear->bias.to(torch::kBFloat16).to(torch::kFloat64);
   const auto exact = torch::linear(input.to(torch::kBFloat16).to(torch::kFloat64), weight, bias);
   const auto expected = exact.to(torch::kFloat32).to(torch::kBFloat16).to(torch::kFloat32);
   // The sum of three numbers is rounded once or twice in float32.
-  EXPECT_TRUE(torch::allclose(imitated, expected, 1.0 / 128, 1e-6));
-  EXPECT_GT((imitated == expected).sum().item<int64_t>(), imitated.numel() - 2);
+  EXPECT_TRUE(torch::allclose(emulated, expected, 1.0 / 128, 1e-6));
+  EXPECT_GT((emulated == expected).sum().item<int64_t>(), emulated.numel() - 2);
 }
 
 class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
@@ -119,7 +118,7 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
   };
 
   static Pass pass(Precision precision, bool is_native, bool is_plain = false) {
-    const PlainScope path(is_plain);
+    const ReferenceOpsScope path(is_plain);
     const auto network = model();
     torch::manual_seed(3);
     const auto images = torch::randn({4, 3, 32, 32});
@@ -144,14 +143,14 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
 
 TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32AsLibTorchsAutocast) {
   const auto exact = pass(Precision::fp32, kNative);
-  const auto imitated = pass(Precision::bf16, kImitated);
+  const auto emulated = pass(Precision::bf16, kEmulated);
   const auto native = pass(Precision::bf16, kNative, /*is_plain=*/true);
-  EXPECT_GT(relative(imitated.logits, exact.logits), 1e-5);  // it did round
-  EXPECT_LT(relative(imitated.logits, exact.logits), 0.1);
+  EXPECT_GT(relative(emulated.logits, exact.logits), 1e-5);  // it did round
+  EXPECT_LT(relative(emulated.logits, exact.logits), 0.1);
   // Which way a sum is rounded differs, how far it is off does not: gradients of ReLU networks
   // differ most, where a unit near 0 is on in one and off in the other.
   for (const auto part : {&Pass::logits, &Pass::gradient}) {
-    const double ours = relative(imitated.*part, exact.*part);
+    const double ours = relative(emulated.*part, exact.*part);
     const double theirs = relative(native.*part, exact.*part);
     EXPECT_LT(ours, 2 * theirs);
     EXPECT_LT(theirs, 5 * ours);
@@ -172,5 +171,4 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryModelInBfloat16,
                          testing::Values("mlp", "resnet10", "resnet20", "vgg11_bn", "vit_tiny"),
                          [](const auto& tested) { return tested.param; });
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::precision_test

@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-namespace kelvin {
-namespace {
+namespace kelvin::residual_block_test {
 
 // A block whose last normalisation is zero is its shortcut, then ReLU.
 template <class Block>
@@ -87,5 +86,4 @@ TEST(Bottleneck, HalvesItsMapsInTheMiddle) {
   EXPECT_EQ(taps.layers()[1].output.size(2), 3);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::residual_block_test

@@ -8,8 +8,7 @@
 #include "kelvin/model/model.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::resnet_test {
 
 std::shared_ptr<Model> resnet(const std::string& name, double width, int64_t stem_stride = 1,
                               const ModelShape& shape = {}) {
@@ -173,5 +172,4 @@ TEST(ResNet, RejectsSettingsOutOfRange) {
             "model.stem_stride: is for the cifar stem; the imagenet stem has its own stride");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::resnet_test

@@ -8,8 +8,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::tensors_file_test {
 
 NamedTensors some_tensors() {
   return {{"a.weight", torch::tensor({{1.5F, -2.0F, 0.1F}, {4.0F, 5.0F, 6.0F}})},
@@ -121,5 +120,4 @@ TEST_F(TensorsFile, RejectsToWriteOtherTypes) {
             "ComplexFloat");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::tensors_file_test

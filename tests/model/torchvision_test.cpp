@@ -5,15 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/reference_ops.h"
 #include "tests/support/oracle.h"
 #include "tests/support/same_weights.h"
 
 // Networks against those of Debian's torchvision with the same weights.
 
-namespace kelvin {
-namespace {
+namespace kelvin::torchvision_test {
 
 struct Twin {
   std::string name;    // in tests
@@ -161,7 +160,7 @@ void expect_relatively_close(const torch::Tensor& actual, const torch::Tensor& e
 TEST_P(Torchvision, GivesTheSameOutputsGradientsAndCounts) {
   const auto& twin = GetParam();
   const auto model = built();
-  const PlainScope plain(true);  // layers_test.cpp compares the paths
+  const ReferenceOpsScope plain(true);  // layers_test.cpp compares the paths
   Taps taps;
   if (twin.with_gradients) {
     const auto logits = model->forward(images_for(twin), &taps);
@@ -186,5 +185,4 @@ TEST_P(Torchvision, GivesTheSameOutputsGradientsAndCounts) {
 INSTANTIATE_TEST_SUITE_P(All, Torchvision, testing::ValuesIn(twins()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::torchvision_test

@@ -3,17 +3,16 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "kelvin/math/pooled_features.h"
 #include "kelvin/model/description.h"
 #include "kelvin/model/layers.h"
 #include "kelvin/model/weights.h"
+#include "kelvin/ops/layer_matrices.h"
 #include "tests/support/built_model.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::truncated_test {
 
 class TruncatedAnywhere : public testing::TestWithParam<std::string> {};
 
@@ -169,5 +168,4 @@ TEST(Truncated, RejectsALayerThatIsNotThere) {
             "model.of: must be another model than truncated");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::truncated_test

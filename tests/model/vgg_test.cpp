@@ -7,8 +7,7 @@
 #include "tests/support/built_model.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::vgg_test {
 
 Taps taps_of(Model& model, int64_t side = 32) {
   torch::NoGradGuard no_grad;
@@ -87,5 +86,4 @@ TEST(Vgg, RejectsSettingsOutOfRange) {
             "28 x 28");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::vgg_test

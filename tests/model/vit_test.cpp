@@ -13,8 +13,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::vit_test {
 
 constexpr ModelShape kImageNet{.height = 224, .width = 224, .classes = 1000};
 constexpr ModelShape kSmall{.height = 16, .width = 16, .classes = 7};
@@ -389,5 +388,4 @@ TEST(Vit, RejectsSettingsOutOfRange) {
             "model.attention_temperature: temperature must be a finite number above 0, got -1");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::vit_test

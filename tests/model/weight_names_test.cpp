@@ -7,8 +7,7 @@
 
 #include "tests/support/built_model.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::weight_names_test {
 
 using Set = std::set<std::string>;
 
@@ -108,5 +107,4 @@ TEST(OurNames, LeaveOutCountsBesideTheWeights) {
   EXPECT_EQ(names.size(), 1U);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::weight_names_test

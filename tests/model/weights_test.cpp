@@ -16,8 +16,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::weights_test {
 
 std::shared_ptr<Model> small_model(uint64_t seed, int64_t classes = 10) {
   return built_model("resnet10", {{"width", 0.125}}, {.classes = classes}, seed);
@@ -393,5 +392,4 @@ TEST_F(Weights, AreKnownToBeDamagedByTheirChecksum) {
       std::string::npos);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::weights_test

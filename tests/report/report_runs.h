@@ -50,8 +50,8 @@ inline void add_metrics(Run& run, const std::vector<std::pair<double, double>>& 
 }
 
 // What a look at the network during training has seen.
-inline void add_look(Run& run, int64_t step, const Readings& readings,
-                     const std::vector<double>& logits_singular_values = {}) {
+inline void add_snapshot(Run& run, int64_t step, const Readings& readings,
+                         const std::vector<double>& logits_singular_values = {}) {
   run.trajectory.push_back({.step = step,
                             .epoch = static_cast<double>(step) / 10,
                             .logits_singular_values = logits_singular_values,

@@ -8,8 +8,7 @@
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::config_test {
 
 constexpr auto kText = R"(seed = 3
 
@@ -113,5 +112,4 @@ TEST(Config, RejectsAskingForWhatIsNotSet) {
   EXPECT_EQ(error_of([] { static_cast<void>(Config().at("train.lr")); }), "train.lr: not set");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::config_test

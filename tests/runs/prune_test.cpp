@@ -7,14 +7,12 @@
 #include <string>
 
 #include "kelvin/runs/run_folder.h"
-#include "kelvin/runs/run_lock.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/fake_run.h"
 #include "tests/support/run_files.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::prune_test {
 
 namespace fs = std::filesystem;
 
@@ -223,5 +221,4 @@ TEST_F(PruneRun, RefusesWhatIsNoRun) {
             folder_.path().string() + ": is not a run folder (no config.toml)");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::prune_test

@@ -10,8 +10,7 @@
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::scores_file_test {
 
 namespace fs = std::filesystem;
 
@@ -115,5 +114,4 @@ TEST(ScoresFile, MustHaveItsColumns) {
             (folder / "msp@a.csv") + ": is a file, must be a folder");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::scores_file_test

@@ -7,8 +7,7 @@
 #include "tests/support/python.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::assemble_test {
 
 namespace fs = std::filesystem;
 
@@ -110,5 +109,4 @@ TEST_F(Assemble, NeedsImagesAndLabelsButNotTheRest) {
   EXPECT_EQ(error_of([&] { run(Unpacking::copy, files); }), "tiny/raw/train-labels: is missing");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::assemble_test

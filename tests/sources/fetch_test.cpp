@@ -5,16 +5,15 @@
 
 #include <algorithm>
 
-#include "kelvin/sources/data_lock.h"
-#include "kelvin/sources/new_file.h"
+#include "kelvin/sources/partial_file.h"
+#include "kelvin/sources/staging.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/local_server.h"
 #include "tests/support/python.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::fetch_test {
 
 namespace fs = std::filesystem;
 
@@ -312,7 +311,7 @@ TEST_F(Fetch, LeavesABrokenDatasetIfNothingBetterCanBeHad) {
   EXPECT_EQ(whole_file(data_ / kTinyFolder / "train-images"), "broken");
 }
 
-TEST_F(Fetch, KeepsForeignFilesUnlessForced) {
+TEST_F(Fetch, KeepsOodFilesUnlessForced) {
   tiny_.known.routes = {gzip_route()};
   write_to(data_ / kTinyFolder / "deep/thesis.tex", "years of work");
   EXPECT_EQ(refusal(), (data_ / kTinyFolder / "deep/thesis.tex").string() +
@@ -399,5 +398,4 @@ TEST_F(Fetch, SaysThatTheDiskIsFull) {
   ::umount(data_.c_str());
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::fetch_test

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kelvin {
-namespace {
+namespace kelvin::known_files_test {
 
 std::vector<KnownFile> all_files(const Layout& layout) {
   auto files = layout.train_files;
@@ -136,5 +135,4 @@ TEST(KnownFiles, OfTheCoarseLabelsAreThoseOfTheFineOnes) {
   EXPECT_EQ(fine.routes.at(0).downloads.at(0).md5, coarse.routes.at(0).downloads.at(0).md5);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::known_files_test

@@ -7,8 +7,7 @@
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::md5_sum_test {
 
 // RFC 1321, A.5.
 TEST(Md5, EqualsTheTestSuiteOfItsStandard) {
@@ -37,5 +36,4 @@ TEST(Md5, RefusesWhatIsNoFile) {
             folder.path().string() + ": is a folder, must be a file");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::md5_sum_test

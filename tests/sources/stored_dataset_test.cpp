@@ -13,8 +13,7 @@
 #include "tests/support/mats.h"
 #include "tests/support/pickles.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::stored_dataset_test {
 
 namespace fs = std::filesystem;
 
@@ -272,5 +271,4 @@ TEST_F(StoredDataset, DoesNotMixUpFilesOfImagesAndWholeSplits) {
       "svhn: lies in DATA/svhn as whole splits, has no files of images");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::stored_dataset_test

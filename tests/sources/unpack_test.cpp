@@ -4,14 +4,13 @@
 
 #include <fstream>
 
-#include "kelvin/sources/new_file.h"
+#include "kelvin/sources/partial_file.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/mutations.h"
 #include "tests/support/python.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::unpack_test {
 
 namespace fs = std::filesystem;
 
@@ -238,5 +237,4 @@ TEST_F(Unpack, SurvivesDamage) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::unpack_test

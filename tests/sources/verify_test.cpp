@@ -2,13 +2,135 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::verify_test {
+
+const KnownFile kAbc = {"x/abc", 3, "900150983cd24fb0d6963f7d28e17f72"};
+
+class ReportFile : public testing::Test {
+ protected:
+  FileReport report(const KnownFile& file, StoredFormat format = StoredFormat::idx) const {
+    return report_file(file, format, folder_.path());
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReportFile, KnowsTheOfficialFile) {
+  write_to(folder_ / "x/abc", "abc");
+  const auto found = report(kAbc);
+  EXPECT_EQ(found.state, FileState::official);
+  EXPECT_EQ(found.path, folder_ / "x/abc");
+  EXPECT_EQ(found.bytes, 3);
+  EXPECT_EQ(found.md5, kAbc.md5);
+  EXPECT_EQ(found.problem, "");
+}
+
+TEST_F(ReportFile, SaysWhatDiffers) {
+  write_to(folder_ / "x/abc", "abcd");
+  auto found = report(kAbc);
+  EXPECT_EQ(found.state, FileState::differs);
+  EXPECT_EQ(found.problem, folder_ / "x/abc" + ": must have 3 bytes, has 4");
+  write_to(folder_ / "x/abc", "abd");
+  found = report(kAbc);
+  EXPECT_EQ(found.state, FileState::differs);
+  EXPECT_EQ(found.problem,
+            folder_ / "x/abc" + ": must have md5 " + kAbc.md5 + ", has " + md5_of("abd"));
+}
+
+TEST_F(ReportFile, SaysWhatIsMissing) {
+  const auto found = report(kAbc);
+  EXPECT_EQ(found.state, FileState::missing);
+  EXPECT_EQ(found.problem, folder_ / "x/abc" + ": is missing");
+}
+
+TEST_F(ReportFile, LooksIntoPackedIdxFiles) {
+  write_to(folder_ / "x/abc.gz", gzipped("abc"));
+  const auto found = report(kAbc);
+  EXPECT_EQ(found.state, FileState::official);
+  EXPECT_EQ(found.path, folder_ / "x/abc.gz");
+  EXPECT_EQ(found.bytes, 3);
+  EXPECT_EQ(report(kAbc, StoredFormat::cifar_binary).state, FileState::missing);
+}
+
+TEST_F(ReportFile, TakesDamagedOnesForDifferent) {
+  write_to(folder_ / "x/abc.gz", gzipped("abc").substr(0, 15));
+  EXPECT_EQ(report(kAbc).state, FileState::differs);
+  write_to(folder_ / "x/abc.gz", gzipped(std::string(1 << 20, 'x')));
+  EXPECT_EQ(report(kAbc).state, FileState::differs);
+  std::filesystem::create_directories(folder_ / "x/abc");
+  EXPECT_EQ(report(kAbc).problem, folder_ / "x/abc" + ": is a folder, must be a file");
+}
+
+TEST_F(ReportFile, ComparesWithNothingIfNothingIsPublished) {
+  write_to(folder_ / "x/abc", "anything");
+  EXPECT_EQ(report({"x/abc"}).state, FileState::unpublished);
+  EXPECT_EQ(report({"x/abc", 3}).state, FileState::differs);
+}
+
+TEST(AllFiles, BeginsWithImagesAndLabels) {
+  const auto files = all_files(
+      {.folder = "x", .train_files = {{"a"}}, .test_files = {{"b"}}, .other_files = {{"c"}}});
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(files.at(0).path + files.at(1).path + files.at(2).path, "abc");
+}
+
+TEST(PixelStatistics, OfAClosedForm) {
+  // Channel 0: half 0, half 255.  Channel 1: constant.
+  const RawImages images{.channels = 2,
+                         .height = 1,
+                         .width = 2,
+                         .pixels = {0, 255, 51, 51, 255, 0, 51, 51},
+                         .labels = {0, 0}};
+  const auto statistics = pixel_statistics(images);
+  EXPECT_EQ(statistics.mean, (std::vector<double>{0.5, 0.2}));
+  EXPECT_EQ(statistics.deviation, (std::vector<double>{0.5, 0}));
+}
+
+// Larger than the rows in which 32 bits are summed.
+TEST(PixelStatistics, EqualNumpyOnLargeImages) {
+  RawImages images{.channels = 3, .height = 300, .width = 301, .labels = {0, 1}};
+  for (int64_t i = 0; i < 2 * images.image_bytes(); ++i) {
+    images.pixels.push_back(static_cast<uint8_t>(255 - (i * i + i / 7) % 23));
+  }
+  const auto statistics = pixel_statistics(images);
+  std::istringstream expected(python_output(R"(
+import numpy as np
+i = np.arange(2 * 3 * 300 * 301)
+x = (255 - (i * i + i // 7) % 23).reshape(2, 3, -1) / 255
+print(*x.mean((0, 2)), *x.std((0, 2)))
+)"));
+  for (const auto& values : {statistics.mean, statistics.deviation}) {
+    for (const auto value : values) {
+      double number = 0;
+      ASSERT_TRUE(expected >> number);
+      EXPECT_NEAR(value, number, 1e-12);
+    }
+  }
+}
+
+TEST(PixelStatistics, DoNotOverflowOnWhite) {
+  RawImages images{.channels = 1, .height = 500, .width = 500, .labels = {0}};
+  images.pixels.assign(250'000, 255);
+  EXPECT_EQ(pixel_statistics(images).mean.at(0), 1);
+  EXPECT_EQ(pixel_statistics(images).deviation.at(0), 0);
+}
+
+TEST(PixelStatistics, NeedPixelsThatFitTheShape) {
+  EXPECT_EQ(error_of([] { pixel_statistics({}); }),
+            "pixel statistics: need at least one image, got none");
+  EXPECT_EQ(
+      error_of([] {
+        pixel_statistics({.channels = 1, .height = 2, .width = 2, .pixels = {1}, .labels = {0}});
+      }),
+      "pixel statistics: the shape needs 4 bytes, got 1");
+}
 
 namespace fs = std::filesystem;
 
@@ -247,5 +369,4 @@ TEST_F(VerifyImageFolder, VerifiesKnownDatasetsOfThisKind) {
   EXPECT_EQ(verify(pets, folder_.path()).verdict, DataVerdict::wrong);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::verify_test

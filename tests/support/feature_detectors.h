@@ -38,9 +38,9 @@ inline torch::Tensor rotation(int64_t dims, uint64_t seed) {
 }
 
 // In the mean and in the middle.
-inline void expect_lower(const torch::Tensor& foreign, const torch::Tensor& own) {
-  EXPECT_LT(foreign.mean().item<double>(), own.mean().item<double>());
-  EXPECT_LT(foreign.median().item<double>(), own.median().item<double>());
+inline void expect_lower(const torch::Tensor& ood, const torch::Tensor& own) {
+  EXPECT_LT(ood.mean().item<double>(), own.mean().item<double>());
+  EXPECT_LT(ood.median().item<double>(), own.median().item<double>());
 }
 
 }  // namespace kelvin

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/representations/record.h"
+#include "kelvin/model/record.h"
 #include "tests/support/measured.h"
 #include "tests/support/tensors.h"
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "kelvin/core/npz_file.h"
-#include "kelvin/math/named_tensors.h"
-#include "kelvin/math/tensor_arrays.h"
+#include "kelvin/experiment/run/run_store.h"
+#include "kelvin/formats/npz_file.h"
+#include "kelvin/ops/tensors.h"
 #include "tests/support/python.h"
 
 namespace kelvin {

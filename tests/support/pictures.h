@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/formats/picture.h"
+#include "kelvin/formats/images.h"
 #include "tests/support/command.h"
 #include "tests/support/python.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
 #include "tests/support/built_model.h"
 #include "tests/support/real_data.h"
 

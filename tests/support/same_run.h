@@ -26,7 +26,7 @@ inline std::string timeless_metrics(const std::filesystem::path& run) {
 }
 
 // What is kept of each look besides the lines, by name.
-inline std::map<std::string, std::string> kept_looks(const std::filesystem::path& run) {
+inline std::map<std::string, std::string> kept_snapshots(const std::filesystem::path& run) {
   std::map<std::string, std::string> files;
   if (!std::filesystem::exists(run / "trajectory")) return files;
   for (const auto& entry : std::filesystem::directory_iterator(run / "trajectory")) {
@@ -46,7 +46,7 @@ inline void expect_same_run(const std::filesystem::path& actual,
     EXPECT_EQ(whole_file(actual / name), whole_file(expected / name)) << name;
   }
   EXPECT_NE(whole_file(actual / "checkpoints/last/model.safetensors"), "");
-  EXPECT_EQ(kept_looks(actual), kept_looks(expected));
+  EXPECT_EQ(kept_snapshots(actual), kept_snapshots(expected));
   EXPECT_EQ(timeless_metrics(actual), timeless_metrics(expected));
   EXPECT_EQ(std::filesystem::read_symlink(actual / "checkpoints/best"),
             std::filesystem::read_symlink(expected / "checkpoints/best"));

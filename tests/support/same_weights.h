@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "kelvin/math/named_tensors.h"
 #include "kelvin/model/model.h"
+#include "kelvin/ops/tensors.h"
 
 namespace kelvin {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "kelvin/math/simplex_map.h"
+#include "kelvin/ops/simplex_map.h"
 
 namespace kelvin {
 

@@ -13,7 +13,7 @@ inline const auto kNoMetadata = nlohmann::ordered_json::object();
 inline constexpr auto kMeasures =
     R"(measure.names=["accuracy", "logits_norm", "solution_rank", "post_softmax_rank", "linear_probe"])";
 
-// A second of training on drawn glyphs, with foreign data and probes.
+// A second of training on drawn glyphs, with OOD data and probes.
 inline Config tiny_config(const std::vector<std::string>& overrides = {}) {
   Config config;
   for (const char* each :

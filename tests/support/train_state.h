@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kelvin/experiment/run_log.h"
+#include "kelvin/experiment/run/run_log.h"
 #include "kelvin/runs/run_folder.h"
 #include "kelvin/train/train.h"
 #include "tests/support/command.h"

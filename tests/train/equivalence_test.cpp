@@ -10,8 +10,7 @@
 #include "kelvin/model/head.h"
 #include "kelvin/train/train.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::equivalence_test {
 
 constexpr double kTemperature = 7;
 constexpr int64_t kLayers = 3;
@@ -131,5 +130,4 @@ TEST(Equivalence, NeedsTheSquareOfTheTemperature) {
   EXPECT_GT(largest_difference(outputs(*model, scaled), with_temperature(options())), 1e-3);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::equivalence_test

@@ -10,8 +10,7 @@
 #include "tests/support/losses.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::loss_test {
 
 class EveryLoss : public testing::TestWithParam<std::string> {
  protected:
@@ -129,5 +128,4 @@ TEST(Losses, AreFoundByName) {
               }).starts_with("no loss named 'focall'; did you mean 'focal'?"));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::loss_test

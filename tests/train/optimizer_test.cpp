@@ -11,15 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "kelvin/math/plain_path.h"
 #include "kelvin/model/head.h"
 #include "kelvin/model/weights.h"
+#include "kelvin/ops/reference_ops.h"
 #include "tests/support/errors.h"
 #include "tests/support/python.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::optimizer_test {
 
 // Two linear maps in double precision, whose weights and gradients are set by a formula that
 // Python computes as well.
@@ -207,7 +206,7 @@ class RestoredOptimizer : public testing::TestWithParam<OptimizerOptions> {};
 TEST_P(RestoredOptimizer, GoesOnToTheSameBits) { expect_same_after_restoring(GetParam()); }
 
 TEST_P(RestoredOptimizer, GoesOnToTheSameBitsOnThePlainPath) {
-  const PlainScope path(true);
+  const ReferenceOpsScope path(true);
   expect_same_after_restoring(GetParam());
 }
 
@@ -269,7 +268,7 @@ class MixedTraining {
       : model_(type), optimizer_(model_, options, log_temperature_) {}
 
   void step(bool plain) {
-    const PlainScope path(plain);
+    const ReferenceOpsScope path(plain);
     optimizer_.zero_gradients();
     uint64_t seed = 1000 * ++steps_;
     for (const auto& item : model_.named_parameters()) {
@@ -383,7 +382,7 @@ TEST_P(OnePass, PassesOnWhatIsNotFinite) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double wrong : {kInfinity, -kInfinity, std::nan("")}) {
     const auto after_steps = [&](bool plain) {
-      const PlainScope path(plain);
+      const ReferenceOpsScope path(plain);
       MixedTraining training(torch::kFloat32, GetParam());
       training.step(plain);
       auto gradient = training.parameter("matrix").grad();
@@ -406,7 +405,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OnePass, testing::ValuesIn(kKinds),
 
 TEST(Optimizer, LeavesWhatIsNotDenseToLibTorch) {
   const auto after_steps = [](bool plain) {
-    const PlainScope path(plain);
+    const ReferenceOpsScope path(plain);
     const auto model = formula_model();
     auto parameter = model->parameters().front();
     const auto gapped = torch::cat({parameter.detach(), parameter.detach()}, 1);
@@ -442,7 +441,7 @@ TEST(Optimizer, LeavesNoGradientsWhenTheyAreZeroed) {
     EXPECT_FALSE(training.parameter("matrix").grad().defined());
     EXPECT_FALSE(training.log_temperature().grad().defined());
     const auto before = training.numbers();
-    const PlainScope path(plain);
+    const ReferenceOpsScope path(plain);
     training.optimizer().step(0.1);
     EXPECT_TRUE(is_same(training.numbers(), before));
   }
@@ -454,5 +453,4 @@ TEST(Optimizer, IsKnownByName) {
             "train.optimizer: must be sgd, sgdw, adam or adamw, got 'lion'");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::optimizer_test

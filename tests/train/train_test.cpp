@@ -10,8 +10,7 @@
 
 #include "tests/support/errors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::train_test {
 
 const auto kNever = [] { return false; };
 
@@ -346,7 +345,7 @@ TEST(Train, EndsWithTheAverageOfTheWeightsIfThereIsOne) {
   EXPECT_FALSE(all_equal(model->parameters(), plain));
 }
 
-// In bfloat16, native or imitated, training goes nearly the same way, but not to the same bits.
+// In bfloat16, native or emulated, training goes nearly the same way, but not to the same bits.
 TEST(Train, RoundsToBfloat16IfAskedTo) {
   auto options = few_epochs();
   const auto exact = weights_after(options);
@@ -497,5 +496,4 @@ TEST(Train, RejectsOptionsOutOfRange) {
             "train: lr must be above 0, got nan");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::train_test

@@ -8,8 +8,7 @@
 #include "kelvin/model/precision.h"
 #include "kelvin/train/train.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::training_paths_test {
 
 // Networks small enough for many steps, wide enough for the kernels that training is fast by.
 struct Network {
@@ -95,5 +94,4 @@ TEST(TrainingPaths, HaveTheSameLossesInBfloat16ButForItsRounding) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::training_paths_test

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/row_blocks.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/parallel_for.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {

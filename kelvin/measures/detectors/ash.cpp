@@ -7,7 +7,7 @@ namespace {
 
 // The default of the published functions; published runs also use 0.9.
 constexpr double kPercentile = 0.65;
-constexpr const char* kReference =
+constexpr const char* kAshReference =
     "Extremely simple activation shaping for OOD detection, arXiv 2209.09858";
 
 std::unique_ptr<Detector> make_p(const MeasureContext& context, Settings& settings) {
@@ -46,15 +46,15 @@ std::unique_ptr<Detector> make_s(const MeasureContext& context, Settings& settin
 
 const bool registered_p =
     detectors().add("ash_p", {.summary = "energy after low activations were removed",
-                              .reference = kReference,
+                              .reference = kAshReference,
                               .make = make_p});
 const bool registered_b = detectors().add(
     "ash_b", {.summary = "energy after low activations were removed and the others made equal",
-              .reference = kReference,
+              .reference = kAshReference,
               .make = make_b});
 const bool registered_s = detectors().add(
     "ash_s", {.summary = "energy after low activations were removed and the others enlarged",
-              .reference = kReference,
+              .reference = kAshReference,
               .make = make_s});
 
 }  // namespace

@@ -2,9 +2,8 @@
 
 #include <limits>
 
-#include "kelvin/math/row_blocks.h"
 #include "kelvin/measures/detectors/detector.h"
-#include "kelvin/measures/detectors/training_classes.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -53,7 +52,7 @@ class Cosine : public Detector {
   torch::Tensor means_;  // [classes with training samples, dims], of length 1
 };
 
-const bool registered = detectors().add(
+const bool cosine_registered = detectors().add(
     "cosine",
     {
         .summary = "largest cosine to the mean of a class of training features",

@@ -6,11 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "kelvin/core/check.h"
 #include "kelvin/core/reading.h"
 #include "kelvin/core/registry.h"
 #include "kelvin/core/settings.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/representations/record.h"
+#include "kelvin/model/record.h"
+#include "kelvin/numerics/class_means.h"
 
 namespace kelvin {
 
@@ -20,7 +22,7 @@ struct DetectorNeeds {
   bool weight = false;  // the classifier's, so that logits = features * weight^T + bias
 };
 
-// Tells samples of the training distribution from foreign ones.
+// Tells samples of the training distribution from OOD ones.
 class Detector {
  public:
   virtual ~Detector() = default;
@@ -62,5 +64,12 @@ struct DetectorEntry {
 };
 
 Registry<DetectorEntry>& detectors();
+
+// Means of the training features of each class; an Error if there are no labels.
+inline ClassMeans training_classes(const Detector& detector, const Record& id_train) {
+  check(id_train.labels.defined(), detector.name(),
+        ": needs labels of training samples, which the records do not have");
+  return class_means(id_train.features, id_train.labels, id_train.classes);
+}
 
 }  // namespace kelvin

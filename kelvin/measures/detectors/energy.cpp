@@ -1,8 +1,8 @@
 #include <torch/types.h>
 
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -27,7 +27,7 @@ class Energy : public Detector {
   double temperature_;
 };
 
-const bool registered = detectors().add(
+const bool energy_registered = detectors().add(
     "energy", {
                   .summary = "minus the free energy: a smooth maximum of the logits",
                   .reference = "Energy-based out-of-distribution detection, arXiv 2010.03759",

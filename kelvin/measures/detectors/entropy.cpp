@@ -1,8 +1,8 @@
 #include <torch/types.h>
 
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -27,7 +27,7 @@ class Entropy : public Detector {
   double temperature_;
 };
 
-const bool registered = detectors().add(
+const bool entropy_registered = detectors().add(
     "entropy",
     {
         .summary = "minus the entropy of the probabilities",

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/row_blocks.h"
 #include "kelvin/measures/detectors/detector.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -54,7 +54,7 @@ class DecisionBoundary : public Detector {
   torch::Tensor per_logit_;  // [classes, classes] what a difference of logits counts
 };
 
-const bool registered = detectors().add(
+const bool fdbd_registered = detectors().add(
     "fdbd",
     {
         .summary = "mean distance to the decision boundaries, over that to the mean feature",

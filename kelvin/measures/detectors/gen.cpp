@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -50,7 +50,7 @@ class GeneralisedEntropy : public Detector {
   int64_t top_ = 100;   // all classes if there are fewer
 };
 
-const bool registered = detectors().add(
+const bool gen_registered = detectors().add(
     "gen", {
                .summary = "minus the generalised entropy of the largest probabilities",
                .reference = "GEN: pushing the limits of softmax-based OOD detection, CVPR 2023",

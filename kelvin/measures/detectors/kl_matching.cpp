@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -67,7 +67,7 @@ class KlMatching : public Detector {
   torch::Tensor log_means_;  // [predicted classes, classes]
 };
 
-const bool registered = detectors().add(
+const bool kl_matching_registered = detectors().add(
     "kl_matching",
     {
         .summary = "minus the divergence from the usual probabilities of the nearest class",

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/nearest_neighbours.h"
-#include "kelvin/math/row_blocks.h"
 #include "kelvin/measures/detectors/detector.h"
+#include "kelvin/numerics/nearest_neighbours.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -56,7 +56,7 @@ class KthNearest : public Detector {
   NearestNeighbours training_;
 };
 
-const bool registered = detectors().add(
+const bool knn_registered = detectors().add(
     "knn", {
                .summary = "distance of the normalised feature to its k-th nearest training feature",
                .reference = "OOD detection with deep nearest neighbors, arXiv 2204.06507",

@@ -1,8 +1,7 @@
 #include <torch/types.h>
 
-#include "kelvin/math/gaussian_fit.h"
 #include "kelvin/measures/detectors/detector.h"
-#include "kelvin/measures/detectors/training_classes.h"
+#include "kelvin/numerics/gaussian_fit.h"
 
 namespace kelvin {
 namespace {
@@ -36,7 +35,7 @@ class Mahalanobis : public Detector {
   SharedGaussians gaussians_;
 };
 
-const bool registered = detectors().add(
+const bool mahalanobis_registered = detectors().add(
     "mahalanobis",
     {
         .summary = "squared Mahalanobis distance to the nearest class of training features",

@@ -16,7 +16,7 @@ class MaximumLogit : public Detector {
   torch::Tensor rate(const Record& record) const override { return record.logits.amax(1); }
 };
 
-const bool registered = detectors().add(
+const bool max_logit_registered = detectors().add(
     "max_logit",
     {
         .summary = "largest logit",

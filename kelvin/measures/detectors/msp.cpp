@@ -1,8 +1,8 @@
 #include <torch/types.h>
 
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -28,7 +28,7 @@ class MaximumProbability : public Detector {
   double temperature_;
 };
 
-const bool registered = detectors().add(
+const bool msp_registered = detectors().add(
     "msp",
     {
         .summary = "maximum softmax probability",

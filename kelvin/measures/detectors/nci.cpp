@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/row_blocks.h"
 #include "kelvin/measures/detectors/detector.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
@@ -51,7 +51,7 @@ class CollapseInspired : public Detector {
   double rounding_ = 0;  // what counts as no distance from the mean
 };
 
-const bool registered = detectors().add(
+const bool nci_registered = detectors().add(
     "nci",
     {
         .summary = "proximity to the weights of the predicted class, plus the feature's norm",

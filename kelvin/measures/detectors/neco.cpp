@@ -4,15 +4,15 @@
 #include <limits>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/parallel_gram.h"
-#include "kelvin/math/row_blocks.h"
 #include "kelvin/measures/detectors/detector.h"
+#include "kelvin/numerics/gram.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {
 
 // A mean is known to so much of its size.
-constexpr double kRounding = 64 * std::numeric_limits<double>::epsilon();
+constexpr double kNecoRounding = 64 * std::numeric_limits<double>::epsilon();
 
 struct NecoOptions {
   bool scaler = true;            // standardises every feature
@@ -69,7 +69,7 @@ class Neco : public Detector {
     auto covariance = covariance_around(mean_, features);
     const auto deviation = covariance.diagonal().sqrt();
     // Constant features have no deviation: what there is comes from the rounding of their mean.
-    const auto varies = deviation > kRounding * mean_.abs();
+    const auto varies = deviation > kNecoRounding * mean_.abs();
     deviation_ = torch::ones_like(mean_);
     if (options_.scaler) deviation_ = torch::where(varies, deviation, deviation_);
     covariance = covariance / deviation_.outer(deviation_);
@@ -77,7 +77,7 @@ class Neco : public Detector {
     const auto [ascending, vectors] = torch::linalg_eigh(covariance);
     const auto variances = ascending.flip(0).clamp_min(0);
     rank_ = rank_of(variances);
-    // Beyond the rank directions are arbitrary, and so would be the scores of foreign samples.
+    // Beyond the rank directions are arbitrary, and so would be the scores of OOD samples.
     const auto kept = std::min(wanted(variances, id_train.classes), rank_);
     directions_ = vectors.flip(1).slice(1, 0, kept).contiguous();
   }
@@ -96,7 +96,7 @@ class Neco : public Detector {
     const auto ratio = is_centred_below() && directions_.size(1) == features.size(1)
                            ? 1 + 0 * length
                            : scaled.matmul(directions_).norm(2, 1) / length;
-    // What has no direction gets the score of the most foreign sample.
+    // What has no direction gets the score of the most OOD sample.
     return torch::where(length == 0, torch::zeros_like(length), ratio);
   }
 
@@ -145,7 +145,7 @@ class Neco : public Detector {
   torch::Tensor directions_;  // [dims, kept]
 };
 
-const bool registered = detectors().add(
+const bool neco_registered = detectors().add(
     "neco",
     {
         .summary = "share of a feature in the principal space of training features",

@@ -3,8 +3,8 @@
 #include <torch/torch.h>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/parallel_gram.h"
-#include "kelvin/math/row_blocks.h"
+#include "kelvin/numerics/gram.h"
+#include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -39,7 +39,7 @@ class Odin : public Detector {
   double scale_ = 1000;  // as published, for networks trained at T = 1
 };
 
-const bool registered = detectors().add(
+const bool odin_registered = detectors().add(
     "odin",
     {
         .summary = "maximum softmax probability at 1000 T; inputs are not perturbed",

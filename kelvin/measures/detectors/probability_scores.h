@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "kelvin/representations/record.h"
+#include "kelvin/model/record.h"
 
 namespace kelvin {
 

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -26,7 +26,7 @@ double quantile_of(const torch::Tensor& values, double quantile) {
   return *lower + (place - std::floor(place)) * (upper - *lower);
 }
 
-// Energy after large activations were clipped: foreign samples owe more of their logits to them.
+// Energy after large activations were clipped: OOD samples owe more of their logits to them.
 class React : public Detector {
  public:
   React(const MeasureContext& context, Settings& settings)
@@ -68,7 +68,7 @@ class React : public Detector {
   bool tells_nothing_ = false;
 };
 
-const bool registered = detectors().add(
+const bool react_registered = detectors().add(
     "react",
     {
         .summary = "energy after large activations were clipped",

@@ -1,8 +1,7 @@
 #include <torch/types.h>
 
-#include "kelvin/math/gaussian_fit.h"
 #include "kelvin/measures/detectors/detector.h"
-#include "kelvin/measures/detectors/training_classes.h"
+#include "kelvin/numerics/gaussian_fit.h"
 
 namespace kelvin {
 namespace {
@@ -43,7 +42,7 @@ class RelativeMahalanobis : public Detector {
   SharedGaussians all_;
 };
 
-const bool registered = detectors().add(
+const bool relative_mahalanobis_registered = detectors().add(
     "relative_mahalanobis",
     {
         .summary = "Mahalanobis distance to the nearest class, less that to all training features",

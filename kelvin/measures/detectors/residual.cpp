@@ -40,7 +40,7 @@ class Residual : public Detector {
   bool tells_nothing_ = false;  // training features lie in their principal dimensions
 };
 
-const bool registered = detectors().add(
+const bool residual_registered = detectors().add(
     "residual", {
                     .summary = "length of a feature outside of the principal space of training",
                     .reference = "ViM, arXiv 2203.10807",

@@ -5,7 +5,7 @@
 namespace kelvin {
 namespace {
 
-std::unique_ptr<Detector> make(const MeasureContext& context, Settings& settings) {
+std::unique_ptr<Detector> make_scale(const MeasureContext& context, Settings& settings) {
   return shaping_detector(
       {.name = "scale",
        .shaping = "all activations of a sample times exp(sum of all / sum of those not among the "
@@ -16,12 +16,12 @@ std::unique_ptr<Detector> make(const MeasureContext& context, Settings& settings
       context, settings);
 }
 
-const bool registered = detectors().add(
+const bool scale_registered = detectors().add(
     "scale",
     {.summary = "energy after all activations were enlarged, the more the less the top ones hold",
      .reference = "Scaling for training time and post-hoc OOD detection enhancement, "
                   "arXiv 2310.00227",
-     .make = make});
+     .make = make_scale});
 
 }  // namespace
 }  // namespace kelvin

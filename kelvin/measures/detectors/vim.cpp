@@ -1,10 +1,10 @@
 #include <torch/types.h>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/softmax.h"
 #include "kelvin/measures/detectors/detector.h"
 #include "kelvin/measures/detectors/null_space.h"
 #include "kelvin/measures/detectors/probability_scores.h"
+#include "kelvin/ops/softmax.h"
 
 namespace kelvin {
 namespace {
@@ -52,7 +52,7 @@ class VirtualLogit : public Detector {
   NullSpace space_;
 };
 
-const bool registered = detectors().add(
+const bool vim_registered = detectors().add(
     "vim", {
                .summary = "energy less a virtual logit: the scaled length outside of the principal "
                           "space of training features",

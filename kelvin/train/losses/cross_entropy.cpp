@@ -6,7 +6,7 @@
 namespace kelvin {
 namespace {
 
-Loss make(Settings& settings) {
+Loss make_cross_entropy(Settings& settings) {
   CrossEntropyOptions options;
   settings.read("smoothing", options.smoothing);
   check(options.smoothing >= 0 && options.smoothing < 1, settings.full_name("smoothing"),
@@ -17,12 +17,12 @@ Loss make(Settings& settings) {
   };
 }
 
-const bool registered = losses().add(
+const bool cross_entropy_registered = losses().add(
     "cross_entropy",
     {
         .summary = "cross-entropy of softmax(logits / T); spreads a share (smoothing) of the label",
         .reference = "smoothing: Rethinking the Inception architecture, arXiv 1512.00567",
-        .make = make,
+        .make = make_cross_entropy,
     });
 
 }  // namespace

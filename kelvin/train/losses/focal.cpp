@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "kelvin/core/check.h"
-#include "kelvin/math/loss_arguments.h"
-#include "kelvin/math/tempered_logs.h"
+#include "kelvin/ops/cross_entropy.h"
 #include "kelvin/train/loss.h"
 
 namespace kelvin {
@@ -22,7 +21,7 @@ LossValues focal(const torch::Tensor& logits, const torch::Tensor& labels,
   return described_loss((gamma * rest).exp() * losses, logs, logits);
 }
 
-Loss make(Settings& settings) {
+Loss make_focal(Settings& settings) {
   double gamma = 2;
   settings.read("gamma", gamma);
   check(std::isfinite(gamma) && gamma >= 0, settings.full_name("gamma"),
@@ -35,12 +34,12 @@ Loss make(Settings& settings) {
   };
 }
 
-const bool registered = losses().add(
+const bool focal_registered = losses().add(
     "focal",
     {
         .summary = "(1 - p)^gamma times the cross-entropy at T, p the label's probability; gamma 2",
         .reference = "Focal loss for dense object detection, arXiv 1708.02002",
-        .make = make,
+        .make = make_focal,
     });
 
 }  // namespace

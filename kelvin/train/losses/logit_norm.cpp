@@ -1,6 +1,6 @@
 #include <torch/types.h>
 
-#include "kelvin/math/loss_arguments.h"
+#include "kelvin/ops/cross_entropy.h"
 #include "kelvin/train/loss.h"
 
 namespace kelvin {
@@ -22,7 +22,7 @@ LossValues logit_norm(const torch::Tensor& logits, const torch::Tensor& labels,
   return values;
 }
 
-const bool registered = losses().add(
+const bool logit_norm_registered = losses().add(
     "logit_norm",
     {
         .summary = "cross-entropy of softmax(logits / (T (their norm + 1e-7))): T is the paper's "

@@ -1,7 +1,6 @@
 #include <torch/types.h>
 
-#include "kelvin/math/loss_arguments.h"
-#include "kelvin/math/tempered_logs.h"
+#include "kelvin/ops/cross_entropy.h"
 #include "kelvin/train/loss.h"
 
 namespace kelvin {
@@ -16,7 +15,7 @@ LossValues mse(const torch::Tensor& logits, const torch::Tensor& labels,
   return described_loss((logs.exp() - one_hot).square().mean(1), logs, logits);
 }
 
-const bool registered = losses().add(
+const bool mse_registered = losses().add(
     "mse",
     {
         .summary = "mean over samples and classes of (softmax(logits / T) - one-hot label) squared",

@@ -9,8 +9,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::activation_shaping_test {
 
 int64_t kept(int64_t dims, double percentile) {
   const auto top = top_activations(noise({3, dims}, 0), percentile);
@@ -102,5 +101,4 @@ TEST(ShapingDetector, RejectsShapedFeaturesThatOverflow) {
             "0.999; a lower one keeps more activations");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::activation_shaping_test

@@ -9,8 +9,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::ash_test {
 
 // With the identity as classifier, so that logits are features.
 torch::Tensor ash_scores(const std::string& name, const torch::Tensor& features,
@@ -144,5 +143,4 @@ TEST_P(EachAsh, RejectsAnActivationThatIsNotANumber) {
 INSTANTIATE_TEST_SUITE_P(Ash, EachAsh, testing::Values("ash_p", "ash_b", "ash_s"),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::ash_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::cosine_test {
 
 torch::Tensor cosine_scores(const torch::Tensor& train, const torch::Tensor& test,
                             const Values& values = {}, int64_t classes = 4) {
@@ -91,7 +90,7 @@ TEST(Cosine, LeavesOutClassesWithoutSamples) {
   EXPECT_EQ(detector->definition()["centred"], false);
 }
 
-TEST(Cosine, GivesForeignSamplesLowerScores) {
+TEST(Cosine, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   for (const bool centred : {false, true}) {
     expect_lower(cosine_scores(train, noise({50, 12}, 1), {{"centred", centred}}),
@@ -106,5 +105,4 @@ TEST(Cosine, NeedsLabels) {
             "cosine: needs labels of training samples, which the records do not have");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::cosine_test

@@ -13,8 +13,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::detector_test {
 
 // Features and logits of a classifier; the logits depend on the features alone, which are not
 // negative, as after a ReLU.
@@ -324,7 +323,7 @@ TEST(Detector, RejectsLabelsOfNoClassInTrainingOnly) {
     EXPECT_EQ(fit_error(record), "spy: labels of training samples must be in [0, 4)");
     Spy spy;
     spy.fit(classified(5, 0));
-    expect_close(spy.score(record), torch::zeros({1}), 0);  // foreign samples have other classes
+    expect_close(spy.score(record), torch::zeros({1}), 0);  // OOD samples have other classes
   }
 }
 
@@ -344,5 +343,4 @@ TEST(Detector, GivesInfiniteScores) {
   EXPECT_TRUE(spy.score(classified(2, 0)).equal(infinities));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::detector_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::energy_test {
 
 torch::Tensor energies(const torch::Tensor& logits, double temperature = 1) {
   return unfitted_scores("energy", logits_record(logits), {}, temperature);
@@ -54,5 +53,4 @@ TEST(Energy, RejectsATemperatureThatIsNotAboveZero) {
             "energy: temperature must be a finite number above 0, got -1");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::energy_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::entropy_test {
 
 torch::Tensor entropy_scores(const torch::Tensor& logits, double temperature = 1) {
   return unfitted_scores("entropy", logits_record(logits), {}, temperature);
@@ -55,5 +54,4 @@ TEST(EntropyScore, RejectsATemperatureThatIsNotAboveZero) {
             "entropy: temperature must be a finite number above 0, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::entropy_test

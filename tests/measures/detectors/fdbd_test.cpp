@@ -9,8 +9,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::fdbd_test {
 
 Record classified(const torch::Tensor& features) {
   return features_record(features, noise({4, features.size(1)}, 500), noise({4}, 501));
@@ -113,7 +112,7 @@ TEST(Fdbd, NeedsNoLabels) {
   expect_close(scores_of("fdbd", train, test), scores, 0);
 }
 
-TEST(Fdbd, GivesForeignSamplesLowerScores) {
+TEST(Fdbd, GivesOodSamplesLowerScores) {
   // A classifier by the means of the classes.
   const auto train = clustered(200, 12, 4, 0);
   const auto weight = train.slice(0, 0, 4) - train.mean(0);
@@ -124,5 +123,4 @@ TEST(Fdbd, GivesForeignSamplesLowerScores) {
                scores_of("fdbd", shown(train), shown(clustered(50, 12, 4, 2))));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::fdbd_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::gen_test {
 
 torch::Tensor gen_scores(const torch::Tensor& logits, const Values& values = {},
                          double temperature = 1) {
@@ -94,5 +93,4 @@ TEST(GeneralisedEntropy, RejectsOptionsOutOfRange) {
             "gen: temperature must be a finite number above 0, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::gen_test

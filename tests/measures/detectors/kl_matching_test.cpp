@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::kl_matching_test {
 
 torch::Tensor kl_scores(const torch::Tensor& train, const torch::Tensor& test,
                         double temperature = 1) {
@@ -105,5 +104,4 @@ TEST(KlMatching, RejectsATemperatureThatIsNotAboveZero) {
             "kl_matching: temperature must be a finite number above 0, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::kl_matching_test

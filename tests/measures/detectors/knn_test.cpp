@@ -9,8 +9,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::knn_test {
 
 torch::Tensor knn_scores(const torch::Tensor& train, const torch::Tensor& test,
                          const Values& values = {}) {
@@ -92,7 +91,7 @@ TEST(Knn, NeedsNoLabelsAndWorksOfOneClass) {
   expect_close(scores_of("knn", train, test), scores, 0);
 }
 
-TEST(Knn, GivesForeignSamplesLowerScores) {
+TEST(Knn, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   expect_lower(knn_scores(train, noise({50, 12}, 1)), knn_scores(train, clustered(50, 12, 4, 2)));
 }
@@ -110,5 +109,4 @@ TEST(Knn, RejectsNoNeighboursAndNumbersThatAreNone) {
             "knn: features must be finite, have a NaN or an infinity");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::knn_test

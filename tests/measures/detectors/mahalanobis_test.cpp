@@ -6,8 +6,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::mahalanobis_test {
 
 torch::Tensor mahalanobis_scores(const torch::Tensor& train, const torch::Tensor& test,
                                  int64_t classes = 4) {
@@ -99,7 +98,7 @@ TEST(Mahalanobis, KnowsTheRankOfTheScatterAndIgnoresOtherDirections) {
   expect_ratio(detector->score(unclassified(across)), detector->score(unclassified(within)), 1e-8);
 }
 
-TEST(Mahalanobis, GivesForeignSamplesLowerScores) {
+TEST(Mahalanobis, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   expect_lower(mahalanobis_scores(train, 4 * noise({50, 12}, 1)),
                mahalanobis_scores(train, clustered(50, 12, 4, 2)));
@@ -117,5 +116,4 @@ TEST(Mahalanobis, NeedsLabels) {
             "mahalanobis: needs labels of training samples, which the records do not have");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::mahalanobis_test

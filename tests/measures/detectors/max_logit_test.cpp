@@ -9,8 +9,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::max_logit_test {
 
 torch::Tensor max_logits(const torch::Tensor& logits, double temperature = 1) {
   return unfitted_scores("max_logit", logits_record(logits), {}, temperature);
@@ -48,5 +47,4 @@ TEST(MaximumLogit, RejectsALogitThatIsNotANumber) {
             "max_logit: the score of a sample is NaN");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::max_logit_test

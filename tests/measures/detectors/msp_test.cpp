@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::msp_test {
 
 torch::Tensor msp_scores(const torch::Tensor& logits, double temperature = 1) {
   return unfitted_scores("msp", logits_record(logits), {}, temperature);
@@ -64,5 +63,4 @@ TEST(MaximumProbability, RejectsATemperatureThatIsNotAboveZero) {
             "msp: temperature must be a finite number above 0, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::msp_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::nci_test {
 
 Record classified(const torch::Tensor& features) {
   return features_record(features, noise({4, features.size(1)}, 500), noise({4}, 501));
@@ -95,7 +94,7 @@ TEST(Nci, WorksOfOneClass) {
                doubles({2 * 0.8}), 1e-14);
 }
 
-TEST(Nci, GivesForeignSamplesLowerScores) {
+TEST(Nci, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   const auto weight = train.slice(0, 0, 4) - train.mean(0);
   const auto shown = [&](const torch::Tensor& features) {
@@ -120,5 +119,4 @@ TEST(Nci, NeedsTheClassifier) {
             "nci: needs the classifier's weight, which the records do not have");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::nci_test

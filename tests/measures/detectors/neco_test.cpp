@@ -9,8 +9,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::neco_test {
 
 torch::Tensor neco_scores(const torch::Tensor& train, const torch::Tensor& test,
                           const Values& values = {}) {
@@ -151,7 +150,7 @@ TEST(Neco, GivesWhatHasNoDirectionTheLowestScore) {
                0);
 }
 
-TEST(Neco, GivesForeignSamplesLowerScores) {
+TEST(Neco, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   const auto neco = make_detector("neco");
   neco->fit(unclassified(train, 4));
@@ -212,5 +211,4 @@ TEST(Neco, IsTimesTheLargestLogitForAVisionTransformerUnlessToldOtherwise) {
   EXPECT_TRUE(is_times_max_logit("resnet18", {{"max_logit", true}}));
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::neco_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::null_space_test {
 
 NullSpace space_of(const Record& train, int64_t dimensions) {
   return null_space_of(*make_detector("residual"), train, dimensions);
@@ -71,5 +70,4 @@ TEST(NullSpace, RejectsDimensionsThatLeaveNothing) {
             "detector.vim.dimensions: must not be below 0, got -2");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::null_space_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::odin_test {
 
 torch::Tensor odin_scores(const torch::Tensor& logits, const Values& values = {},
                           double temperature = 1) {
@@ -64,5 +63,4 @@ TEST(Odin, RejectsOptionsOutOfRange) {
             "odin: temperature must be a finite number above 0, got 0");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::odin_test

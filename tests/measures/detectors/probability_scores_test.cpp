@@ -13,8 +13,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::probability_scores_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -122,5 +121,4 @@ TEST(RecomputedLogits, AreThoseOfTheClassifierForOtherFeatures) {
                torch::tensor({{19., 16., 33.}, {10., 20., 30.}}, torch::kFloat64), 0);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::probability_scores_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::react_test {
 
 const torch::Tensor& identity() {
   static const auto two_by_two = torch::eye(2, torch::kFloat64);
@@ -128,5 +127,4 @@ TEST(React, RejectsFeaturesItCannotUse) {
             "react: needs at least one feature, got none");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::react_test

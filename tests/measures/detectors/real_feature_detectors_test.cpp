@@ -4,21 +4,20 @@
 #include <string>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
 #include "tests/support/built_model.h"
 #include "tests/support/detectors.h"
 #include "tests/support/oracle.h"
 #include "tests/support/real_data.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::real_feature_detectors_test {
 
 struct Shown {
   Record train;
   Record test;
-  Record foreign;
-  Record scored;          // the test samples, then the foreign ones
+  Record ood;
+  Record scored;          // the test samples, then the OOD ones
   NamedTensors expected;  // of those that are scored, by a detector and what it is asked for
 };
 
@@ -35,7 +34,7 @@ struct Case {
   std::string detector;
   Values values = {};
   double temperature = 1;
-  bool tells_foreign = true;
+  bool tells_ood = true;
 };
 
 void PrintTo(const Case& asked, std::ostream* out) { *out << asked.name; }
@@ -119,8 +118,8 @@ class RealFeatures : public RealData {
             });
     extract(*model, dataset, dataset, {}, [&](const Record& record) { all.test = record; });
     extract(*model, load("svhn"), dataset, {.is_ood = true},
-            [&](const Record& record) { all.foreign = record; });
-    all.scored = joined(all.test, all.foreign);
+            [&](const Record& record) { all.ood = record; });
+    all.scored = joined(all.test, all.ood);
     return all;
   }
 };
@@ -138,7 +137,7 @@ class RealFeatureDetectors : public RealFeatures, public testing::WithParamInter
   }
 };
 
-TEST_P(RealFeatureDetectors, AgreeWithNumPyAndTellForeignImages) {
+TEST_P(RealFeatureDetectors, AgreeWithNumPyAndTellOodImages) {
   ASSERT_EQ(shown().train.features.sizes(), torch::IntArrayRef({400, 64}));
   ASSERT_EQ(shown().test.features.sizes(), torch::IntArrayRef({100, 64}));
   ASSERT_EQ(shown().scored.features.sizes(), torch::IntArrayRef({200, 64}));
@@ -146,7 +145,7 @@ TEST_P(RealFeatureDetectors, AgreeWithNumPyAndTellForeignImages) {
   const auto detector = make_detector(asked.detector, asked.values, asked.temperature);
   const auto scores = fitted_scores(*detector, shown().train, shown().scored);
   expect_ratio(scores, shown().expected.at(asked.name), 1e-6);
-  if (!asked.tells_foreign) return;
+  if (!asked.tells_ood) return;
   EXPECT_LT(scores.slice(0, 100).mean().item<double>(),
             scores.slice(0, 0, 100).mean().item<double>());
 }
@@ -179,11 +178,11 @@ INSTANTIATE_TEST_SUITE_P(
     Detectors, RealFeatureDetectors,
     testing::Values(
         Case{"neco", "neco"},
-        // Published for transformers; of this network foreign images have the shorter features.
+        // Published for transformers; of this network OOD images have the shorter features.
         Case{.name = "neco_raw",
              .detector = "neco",
              .values = {{"raw_denominator", true}, {"dimensions", 20}},
-             .tells_foreign = false},
+             .tells_ood = false},
         Case{"neco_vit",
              "neco",
              {{"scaler", false}, {"max_logit", true}, {"explained_variance", 0.9}}},
@@ -194,5 +193,4 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"cosine_centred", "cosine", {{"centred", true}}}),
     [](const auto& info) { return info.param.name; });
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::real_feature_detectors_test

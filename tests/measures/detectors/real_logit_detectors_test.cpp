@@ -4,21 +4,20 @@
 #include <string>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/model/weights.h"
-#include "kelvin/representations/extract.h"
 #include "tests/support/built_model.h"
 #include "tests/support/detectors.h"
 #include "tests/support/oracle.h"
 #include "tests/support/real_data.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::real_logit_detectors_test {
 
 constexpr double kTemperature = 2.5;
 
 struct Shown {
   Record train;
-  Record scored;          // test samples, then foreign ones
+  Record scored;          // test samples, then OOD ones
   NamedTensors expected;  // of each detector at T = 1, and at kTemperature with a 'T' behind
 };
 
@@ -118,7 +117,7 @@ class RealLogitDetectors : public RealData, public testing::WithParamInterface<s
   }
 };
 
-TEST_P(RealLogitDetectors, AgreeWithNumPyAndTellForeignImages) {
+TEST_P(RealLogitDetectors, AgreeWithNumPyAndTellOodImages) {
   ASSERT_EQ(shown().train.logits.size(0), 200);
   ASSERT_EQ(shown().scored.logits.size(0), 200);
   for (const double temperature : {1., kTemperature}) {
@@ -141,5 +140,4 @@ INSTANTIATE_TEST_SUITE_P(Detectors, RealLogitDetectors,
                                          "scale"),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::real_logit_detectors_test

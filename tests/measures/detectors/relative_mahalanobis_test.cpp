@@ -6,8 +6,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::relative_mahalanobis_test {
 
 torch::Tensor relative_scores(const torch::Tensor& train, const torch::Tensor& test,
                               int64_t classes = 4) {
@@ -82,7 +81,7 @@ TEST(RelativeMahalanobis, LeavesOutClassesWithoutSamples) {
   expect_ratio(scores_of("relative_mahalanobis", train, test), scores, 1e-11);
 }
 
-TEST(RelativeMahalanobis, GivesForeignSamplesLowerScores) {
+TEST(RelativeMahalanobis, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   expect_lower(relative_scores(train, 4 * noise({50, 12}, 1)),
                relative_scores(train, clustered(50, 12, 4, 2)));
@@ -96,5 +95,4 @@ TEST(RelativeMahalanobis, NeedsLabels) {
       "relative_mahalanobis: needs labels of training samples, which the records do not have");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::relative_mahalanobis_test

@@ -6,8 +6,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::residual_test {
 
 torch::Tensor weight_of(int64_t dims) { return noise({4, dims}, 500); }
 torch::Tensor bias_of() { return noise({4}, 501); }
@@ -101,7 +100,7 @@ TEST(Residual, NeedsNoLabelsAndWorksOfOneClass) {
   expect_close(scores_of("residual", train, test), scores, 0);
 }
 
-TEST(Residual, GivesForeignSamplesLowerScores) {
+TEST(Residual, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   expect_lower(residual_scores(train, 4 * noise({50, 12}, 1)),
                residual_scores(train, clustered(50, 12, 4, 2)));
@@ -121,5 +120,4 @@ TEST(Residual, NeedsTheClassifier) {
             "residual: needs the classifier's weight, which the records do not have");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::residual_test

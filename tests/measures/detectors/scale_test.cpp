@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::scale_test {
 
 // With the identity as classifier, so that logits are features.
 torch::Tensor scale_scores(const torch::Tensor& features, const Values& values = {},
@@ -89,5 +88,4 @@ TEST(Scale, RejectsAnActivationThatIsNotANumber) {
             "scale: the score of a sample is NaN");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::scale_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::vim_test {
 
 Record classified(const torch::Tensor& features) {
   return features_record(features, noise({4, features.size(1)}, 500), noise({4}, 501));
@@ -98,7 +97,7 @@ TEST(Vim, WorksOfOneClass) {
                1e-12);
 }
 
-TEST(Vim, GivesForeignSamplesLowerScores) {
+TEST(Vim, GivesOodSamplesLowerScores) {
   const auto train = clustered(200, 12, 4, 0);
   expect_lower(vim_scores(train, 4 * noise({50, 12}, 1)),
                vim_scores(train, clustered(50, 12, 4, 2)));
@@ -130,5 +129,4 @@ TEST(Vim, NeedsTheClassifier) {
             "vim: needs the classifier's weight, which the records do not have");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::vim_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::cross_entropy_test {
 
 TEST(CrossEntropyLoss, AgreesWithPythonsTorch) {
   const auto logits = 3 * noise({20, 7}, 1);
@@ -45,5 +44,4 @@ TEST(CrossEntropyLoss, RejectsSettingsOfOtherLosses) {
   EXPECT_NE(message.find("loss_gamma"), std::string::npos) << message;
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::cross_entropy_test

@@ -8,8 +8,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::focal_test {
 
 TEST(FocalLoss, AgreesWithPythonsTorch) {
   const auto logits = 3 * noise({20, 7}, 1);
@@ -89,5 +88,4 @@ TEST(FocalLoss, RejectsAGammaBelowZero) {
             "train.loss_gamma: must be a finite number of at least 0, got -1");
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::focal_test

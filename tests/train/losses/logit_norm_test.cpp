@@ -7,8 +7,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::logit_norm_test {
 
 TEST(LogitNormLoss, AgreesWithPythonsTorch) {
   const auto logits = 3 * noise({20, 7}, 1);
@@ -56,5 +55,4 @@ TEST(LogitNormLoss, PredictsByTheLogitsThemselves) {
   EXPECT_EQ(values.predictions.item<int64_t>(), 1);
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::logit_norm_test

@@ -5,8 +5,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
 
-namespace kelvin {
-namespace {
+namespace kelvin::mse_test {
 
 TEST(MseLoss, AgreesWithPythonsTorch) {
   const auto logits = 3 * noise({20, 7}, 1);
@@ -40,5 +39,4 @@ TEST(MseLoss, OfEqualLogitsHasAClosedForm) {
   }
 }
 
-}  // namespace
-}  // namespace kelvin
+}  // namespace kelvin::mse_test

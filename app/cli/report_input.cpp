@@ -1,0 +1,67 @@
+#include "app/cli/report_input.h"
+
+#include <set>
+
+#include "app/cli/human_text.h"
+#include "app/cli/recipe_runs.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
+#include "kelvin/core/text.h"
+
+namespace kelvin {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void append_readable(const fs::path& folder, std::vector<Run>& runs) {
+  try {
+    runs.push_back(load_run(folder));
+  } catch (const std::runtime_error& error) {  // an Error, or what the file system says
+    warn_people(std::string("a run is left out: ") + error.what());
+  }
+}
+
+}  // namespace
+
+PageInput page_input(const std::vector<fs::path>& roots) {
+  PageInput input;
+  std::set<fs::path> seen;
+  std::vector<std::string> names;
+  for (const auto& root : roots) {
+    names.push_back(root.string());
+    for (const auto& folder : find_runs(root, warn_people)) {
+      if (!seen.insert(fs::canonical(folder)).second) continue;
+      // A run that was named must be readable; one damaged run of many must not hide the others.
+      if (folder == root) {
+        input.runs.push_back(load_run(folder));
+      } else {
+        append_readable(folder, input.runs);
+      }
+    }
+    if (!input.claims.empty() || !fs::is_regular_file(root / kRecipeFile)) continue;
+    const auto recipe =
+        parse_recipe(read_file(root / kRecipeFile), (root / kRecipeFile).string(), /*scale=*/"");
+    input.title = recipe.title;
+    input.claims = recipe.claims;
+    input.command = recipe_command(root);
+  }
+  check(!input.runs.empty(), join(names, ", "), ": holds no runs",
+        seen.empty() ? "" : " that can be read");
+  if (input.title.empty()) input.title = join(names, ", ");
+  if (input.command.empty() && input.runs.size() == 1) {
+    const auto& metadata = input.runs.front().metadata;
+    const auto command = metadata.find("command");
+    if (command != metadata.end() && command->is_string()) input.command = *command;
+  }
+  return input;
+}
+
+void write_page(const PageInput& input, const fs::path& path) {
+  std::error_code failure;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
+  check(!failure, path.string(), ": its folder cannot be made: ", failure.message());
+  write_file_atomically(path, render_page(input));
+}
+
+}  // namespace kelvin

@@ -1,0 +1,148 @@
+#include "kelvin/experiment/evaluate/extract.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "kelvin/data/batches.h"
+#include "kelvin/model/modes.h"
+#include "kelvin/ops/reference_ops.h"
+
+namespace kelvin {
+namespace {
+
+// Activations of all layers of a batch are in memory at once; attention grows with the square of
+// the tokens.
+int64_t batch_size_for(const ImageShape& shape, const ExtractOptions& options) {
+  constexpr int64_t kSmallArea = 32 * 32;
+  constexpr int64_t kLeast = 16;
+  const auto size = options.batch_size;
+  if (options.with_attention) return std::min(kLeast, size);
+  const auto area = std::max(kSmallArea, shape.height * shape.width);
+  return std::clamp(size * kSmallArea / area, std::min(kLeast, size), size);
+}
+
+std::vector<int64_t> all_of(const Images& images) {
+  std::vector<int64_t> indices(static_cast<size_t>(images.size()));
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  return indices;
+}
+
+// What measures are shown: on the CPU, wherever the network is, and without gradients, which
+// parameters would bring along into whatever is computed from them.
+torch::Tensor shown(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().cpu() : tensor;
+}
+
+std::vector<LayerRecord> layer_records(const Taps& taps) {
+  std::vector<LayerRecord> records;
+  for (const auto& tap : taps.layers()) {
+    records.push_back({.name = tap.name,
+                       .weight = shown(tap.weight),
+                       .bias = shown(tap.bias),
+                       .input = shown(tap.input),
+                       .product = shown(tap.product),
+                       .output = shown(tap.output),
+                       .before_add = shown(tap.before_add),
+                       .stride = tap.stride,
+                       .padding = tap.padding});
+  }
+  return records;
+}
+
+class MeasuringMode {
+ public:
+  MeasuringMode(Model& model, bool uses_batch_statistics) {
+    if (uses_batch_statistics) {
+      batch_statistics_.emplace(model);
+    } else {
+      evaluation_.emplace(model);
+    }
+  }
+
+ private:
+  std::optional<EvaluationMode> evaluation_;
+  std::optional<BatchStatisticsMode> batch_statistics_;
+};
+
+Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
+                 const ExtractOptions& options) {
+  Taps taps({.layers = options.with_layers, .attention = options.with_attention});
+  const auto device = model.parameters().front().device();
+  Record record{.split = options.split,
+                .ood = options.is_ood ? dataset.name : "",
+                .classes = dataset.classes,
+                .logits = shown(model.forward(batch.images.to(device), &taps)),
+                .labels = batch.labels};
+  const auto& classifier = taps.layers().back();
+  record.features = shown(classifier.input);
+  if (classifier.product.is_same(classifier.output)) {
+    record.weight = shown(classifier.weight);
+    record.bias = shown(classifier.bias);
+  }
+  if (options.with_layers) record.layers = layer_records(taps);
+  for (const auto& tap : taps.attention()) {
+    record.attention.push_back({.name = tap.name,
+                                .logits = shown(tap.logits),
+                                .shares = shown(tap.shares),
+                                .head_width = tap.head_width});
+  }
+  return record;
+}
+
+}  // namespace
+
+std::vector<int64_t> equal_batches(int64_t samples, int64_t batch_size) {
+  const auto batches = (samples + batch_size - 1) / batch_size;
+  std::vector<int64_t> bounds;
+  for (int64_t i = 0; i <= batches; ++i)
+    bounds.push_back(i * samples / std::max<int64_t>(batches, 1));
+  return bounds;
+}
+
+void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
+             const ExtractOptions& options, const std::function<void(const Record&)>& consume) {
+  torch::NoGradGuard no_grad;
+  const MeasuringMode mode(model, options.batch_statistics);
+  const BatchMaker batches(trained_on);
+  const auto& images = options.split == Split::train ? dataset.train : dataset.test;
+  const auto indices = options.indices.empty() ? all_of(images) : options.indices;
+  const auto bounds = equal_batches(static_cast<int64_t>(indices.size()),
+                                    batch_size_for(trained_on.shown_shape(), options));
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const std::vector<int64_t> chosen(indices.begin() + bounds[i], indices.begin() + bounds[i + 1]);
+    auto record = record_of(model, batches.make(images, chosen), dataset, options);
+    record.indices = torch::tensor(chosen, torch::kInt64);
+    consume(record);
+  }
+}
+
+Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options) {
+  torch::AutoGradMode with_gradients(true);
+  const ReferenceOpsScope plain(true);  // what is measured comes from LibTorch's own operations
+  // One image has no statistics.
+  const MeasuringMode mode(model, options.batch_statistics && options.indices.size() > 1);
+  const auto batch = BatchMaker(dataset).make(dataset.train, options.indices);
+  Taps taps({.layers = true, .attention = false});
+  const auto device = model.parameters().front().device();
+  const auto logits = model.forward(batch.images.to(device), &taps);
+  const auto loss = options.loss(logits, batch.labels.to(device));
+  std::vector<torch::Tensor> weights;
+  for (const auto& tap : taps.layers()) weights.push_back(tap.weight);
+  const auto gradients = torch::autograd::grad({loss}, weights);
+  Record record{.split = Split::train,
+                .ood = "",
+                .classes = dataset.classes,
+                .logits = shown(logits),
+                .labels = batch.labels};
+  record.layers = layer_records(taps);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    record.layers[i].gradient = shown(gradients[i]);
+  }
+  record.features = record.layers.back().input;
+  return record;
+}
+
+}  // namespace kelvin

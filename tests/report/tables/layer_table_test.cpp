@@ -1,0 +1,106 @@
+#include "kelvin/report/tables/layer_table.h"
+
+#include <gtest/gtest.h>
+
+#include "kelvin/report/page/figure_files.h"
+#include "tests/report/report_runs.h"
+
+namespace kelvin::layer_table_test {
+
+// Rank 9 at the initialisation, then (training accuracy, rank) at steps 10, 20, ...
+Run run_of(double temperature, const std::vector<std::pair<double, double>>& epochs) {
+  auto run = bare_run(temperature, 0);
+  add_metrics(run, epochs);
+  return run;
+}
+
+TEST(CollapseTable, HasARowPerRunAndEmptyCellsForWhatNeverHappened) {
+  auto both = run_of(100, {{0.5, 5}, {0.9, 4}, {1, 4.5}, {1, 4}});
+  both.config.set("measure.epoch_samples", 1000);
+  const auto never_fell = run_of(1, {{0.5, 9}, {1, 9}});
+  const auto never_fitted = run_of(10, {{0.5, 3}, {0.999, 3}});
+  const auto table = collapse_table({both, never_fell, never_fitted, bare_run(2, 0)});
+  EXPECT_EQ(csv_of(table),
+            "run,steps,fitted_step,collapse_step,rank_at_fit,rank_at_end,sampled_images\n"
+            "runs/t100s0,40,30,10,4.5,4,1000\n"
+            "runs/t1s0,20,20,,9,9,\n"
+            "runs/t10s0,20,,10,,3,\n"
+            "runs/t2s0,,,,,,\n");
+}
+
+TEST(CollapseTable, LeavesRanksOutThatWereNotMeasured) {
+  auto run = run_of(1, {{1, 9}});
+  for (auto& line : run.metrics) line.erase("solution_rank");
+  EXPECT_EQ(collapse_table({run}).rows.at(0),
+            (std::vector<std::string>{"runs/t1s0", "10", "10", "", "", "", ""}));
+}
+
+TEST(CollapseTable, IsAmongTheCsvsOfAReport) {
+  const Runs runs = {run_of(1, {{0.5, 5}, {1, 4}})};
+  EXPECT_EQ(figure_csvs({.runs = runs}).at("fit-and-collapse"), csv_of(collapse_table(runs)));
+}
+
+Reading rank(const std::string& layer, double value, const Definition& definition) {
+  return {.name = "covariance_rank",
+          .value = value,
+          .layer = layer,
+          .split = "test",
+          .definition = definition};
+}
+
+TEST(LayerTable, HasARowPerLayerAndAColumnPerName) {
+  const Readings readings = {
+      rank("conv", 7, {{"gamma", 1e-3}, {"features", 9}, {"upper_bound", 9}}),
+      rank("conv", 9, {{"gamma", 1e-4}, {"features", 9}, {"upper_bound", 9}}),
+      rank("fc", 3, {{"gamma", 1e-3}, {"features", 3}, {"upper_bound", 3}}),
+      {.name = "alignment", .value = 0.5, .layer = "fc", .definition = {{"k", 15}}},
+      {.name = "accuracy", .value = 0.9, .definition = {{"samples", 1}}},
+      {.name = "singular_value", .value = 1, .layer = "fc", .index = 0},
+  };
+  const auto tables = layer_tables(readings);
+  ASSERT_EQ(tables.tables.size(), 1U);
+  EXPECT_EQ(markdown_of(tables.tables[0]),
+            "| layer | covariance_rank | alignment |\n"
+            "| --- | ---: | ---: |\n"
+            "| conv | 7 |  |\n"
+            "| fc | 3† | 0.5 |\n\n"
+            "† At its upper bound, which the number of samples, features or classes sets: it could "
+            "not be higher.\n");
+  EXPECT_EQ(tables.left_out, 1U);
+  ASSERT_EQ(tables.rest.size(), 2U);
+  EXPECT_EQ(tables.rest[0].name, "accuracy");
+  ASSERT_EQ(tables.meanings.size(), 2U);
+  EXPECT_EQ(tables.meanings[0], "covariance_rank: gamma 0.001");
+}
+
+TEST(LayerTable, SaysWhereARankIsNotReliable) {
+  const auto tables = layer_tables({rank("conv", 64, {{"is_reliable", false}})});
+  EXPECT_EQ(tables.tables.at(0).rows.at(0).at(1), "~ 64");
+}
+
+TEST(LayerTable, KeepsPopulationsApart) {
+  const Readings readings = {
+      {.name = "probe_accuracy", .value = 0.5, .layer = "fc", .split = "test"},
+      {.name = "probe_accuracy", .value = 0.2, .layer = "fc", .split = "test", .ood = "svhn"}};
+  const auto tables = layer_tables(readings);
+  ASSERT_EQ(tables.tables.at(0).columns.size(), 3U);
+  EXPECT_EQ(tables.tables[0].columns[2].name, "probe_accuracy svhn");
+  EXPECT_EQ(tables.left_out, 0U);
+}
+
+TEST(LayerTable, SplitsManyColumnsOverTables) {
+  Readings readings;
+  for (int i = 0; i < 8; ++i) {
+    readings.push_back({.name = "m" + std::to_string(i), .value = 1, .layer = "fc"});
+  }
+  const auto tables = layer_tables(readings);
+  ASSERT_EQ(tables.tables.size(), 2U);
+  EXPECT_EQ(tables.tables[1].columns.size(), 3U);
+}
+
+TEST(LayerTable, OfNothingIsNothing) {
+  EXPECT_TRUE(layer_tables({}).tables.empty());
+  EXPECT_TRUE(layer_tables({}).rest.empty());
+}
+
+}  // namespace kelvin::layer_table_test
