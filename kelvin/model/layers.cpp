@@ -1,6 +1,5 @@
 #include "kelvin/model/layers.h"
 
-#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 #include <array>

@@ -46,13 +46,9 @@ class Rounding : public torch::autograd::Function<Rounding> {
 };
 
 void set_autocast(bool enabled) {
-  if (enabled == at::autocast::is_cpu_enabled()) return;
-  at::autocast::set_cpu_enabled(enabled);
-  at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
-  if (torch::cuda::is_available()) {
-    at::autocast::set_enabled(enabled);
-    at::autocast::set_autocast_gpu_dtype(torch::kBFloat16);
-  }
+  if (enabled == is_autocast_enabled(torch::kCPU)) return;
+  set_autocast_enabled(torch::kCPU, enabled);
+  if (torch::cuda::is_available()) set_autocast_enabled(torch::kCUDA, enabled);
   // Casts of weights are kept only as long as the weights stay what they are.
   if (!enabled) at::autocast::clear_cache();
 }
@@ -82,7 +78,7 @@ PrecisionScope::PrecisionScope(Precision precision, torch::DeviceType device)
     : PrecisionScope(precision, multiplies_bfloat16(device)) {}
 
 PrecisionScope::PrecisionScope(Precision precision, bool is_native)
-    : was_rounding_(is_rounding), was_autocasting_(at::autocast::is_cpu_enabled()) {
+    : was_rounding_(is_rounding), was_autocasting_(is_autocast_enabled(torch::kCPU)) {
   is_rounding = precision == Precision::bf16 && !is_native;
   set_autocast(precision == Precision::bf16 && is_native);
 }

@@ -167,7 +167,7 @@ class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
   // Weight and bias stand for themselves, so that they get gradients.
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& maps,
                                const torch::Tensor& weight, const torch::Tensor& bias,
-                               const c10::optional<torch::Tensor>& added, const BatchNorm& norm) {
+                               const OptionalTensor& added, const BatchNorm& norm) {
     const auto by = statistics_of(maps, {.weight = weight,
                                          .bias = bias,
                                          .running_mean = norm.running_mean,
@@ -261,9 +261,7 @@ void check_arguments(const char* function, const torch::Tensor& maps, const Batc
 torch::Tensor batch_norm_relu(const torch::Tensor& maps, const BatchNorm& norm,
                               const torch::Tensor& added) {
   check_arguments("batch_norm_relu", maps, norm, added);
-  return BatchNormRelu::apply(maps, norm.weight, norm.bias,
-                              added.defined() ? c10::optional<torch::Tensor>(added) : c10::nullopt,
-                              norm);
+  return BatchNormRelu::apply(maps, norm.weight, norm.bias, if_defined(added), norm);
 }
 
 torch::Tensor running_norm_relu(const torch::Tensor& maps, const BatchNorm& norm,

@@ -309,8 +309,7 @@ torch::Tensor convolution_3x3(const torch::Tensor& input, const torch::Tensor& w
         " channels or multiples of it, 3x3 weights in float32 and maps of at least 4x4 in float32 "
         "or 2x2 in bfloat16, got input ",
         input.sizes(), " and weight ", weight.sizes());
-  return Convolution3x3::apply(input, weight,
-                               bias.defined() ? c10::optional<torch::Tensor>(bias) : c10::nullopt);
+  return Convolution3x3::apply(input, weight, if_defined(bias));
 }
 
 }  // namespace kelvin

@@ -57,8 +57,7 @@ torch::Tensor as_rows(const torch::Tensor& tensor) { return tensor.reshape({-1, 
 class ParallelLinear : public torch::autograd::Function<ParallelLinear> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input,
-                               const torch::Tensor& weight,
-                               const c10::optional<torch::Tensor>& bias) {
+                               const torch::Tensor& weight, const OptionalTensor& bias) {
     const auto rows = as_rows(input);
     context->save_for_backward({input, weight});
     context->saved_data[kHasBias] = bias.has_value();
@@ -255,8 +254,7 @@ void sum_gradients(const Bf16LinearShape& shape, const torch::Tensor& input,
 class Bfloat16Linear : public torch::autograd::Function<Bfloat16Linear> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input,
-                               const torch::Tensor& weight,
-                               const c10::optional<torch::Tensor>& bias) {
+                               const torch::Tensor& weight, const OptionalTensor& bias) {
     context->save_for_backward({input, weight});
     context->saved_data[kHasBias] = bias.has_value();
     const auto shape = shape_of(input, weight);

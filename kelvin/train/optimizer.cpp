@@ -32,11 +32,6 @@ bool is_coupled(OptimizerKind kind) {
   return kind == OptimizerKind::sgd || kind == OptimizerKind::adam;
 }
 
-// The keys of a parameter's state in LibTorch.
-std::string key_of(const torch::Tensor& parameter) {
-  return c10::guts::to_string(parameter.unsafeGetTensorImpl());
-}
-
 std::unique_ptr<torch::optim::OptimizerOptions> group_options(const OptimizerOptions& options,
                                                               double decay) {
   constexpr double kRate = 1;  // set before every step
@@ -113,7 +108,7 @@ Optimizer::Optimizer(Model& model, const OptimizerOptions& options,
     const double coupled = is_coupled(options.kind) ? part.decay : 0;
     groups.emplace_back(std::vector<torch::Tensor>{part.parameter},
                         group_options(options, coupled));
-    part.key = key_of(part.parameter);
+    part.key = optimizer_state_key(part.parameter);
     parts_.push_back(std::move(part));
   };
   for (const auto& item : model.named_parameters()) {

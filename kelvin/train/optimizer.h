@@ -61,7 +61,7 @@ class Optimizer {
     torch::Tensor parameter;
     double decay = 0;
     double rate_scale = 1;
-    std::string key = {};  // of what LibTorch remembers
+    OptimizerStateKey key = {};  // of what LibTorch remembers
   };
   class OnePass;
   bool is_for_one_pass() const;
