@@ -46,7 +46,7 @@ TEST(LogisticRegression, IsThatOfScikitLearn) {
 from sklearn.linear_model import LogisticRegression
 for name, l2 in (("weak", 1e-3), ("strong", 0.3)):
     model = LogisticRegression(C=1 / (l2 * len(x["labels"])), solver="newton-cg", tol=1e-10,
-                               max_iter=100, multi_class="multinomial")
+                               max_iter=100)
     model.fit(x["features"], x["labels"])
     out[name + "_weight"] = model.coef_
     out[name + "_bias"] = model.intercept_
