@@ -166,7 +166,7 @@ class Training {
     optimizer_->restore(without_prefix(kOptimizer, start.state));
     if (log_temperature_.defined()) {
       torch::NoGradGuard no_grad;
-      const auto& learned = required(start.state, kLogTemperature);
+      const auto learned = required(start.state, kLogTemperature);
       check(learned.dim() == 0 && learned.is_floating_point(), "train: the state to go on from: '",
             kLogTemperature, "' must be one number");
       log_temperature_.copy_(learned);

@@ -62,7 +62,7 @@ const PillowSamples& samples() {
   return made;
 }
 
-const std::vector<uint8_t>& file_of(const std::string& name) { return samples().at(name).file; }
+const std::vector<uint8_t>& file_of(const char* name) { return samples().at(name).file; }
 
 std::vector<uint8_t> front(const std::vector<uint8_t>& bytes, size_t length) {
   return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)};

@@ -100,7 +100,7 @@ TEST_F(StoredDataset, SaysHowToGetWhatCannotBeFetched) {
 }
 
 TEST_F(StoredDataset, PrefersTheFirstLayoutThatIsThere) {
-  const auto& dataset = known_dataset("cifar10");
+  const auto dataset = known_dataset("cifar10");
   fs::create_directories(folder_.path() / "cifar-10-batches-py");
   EXPECT_EQ(require_layout(dataset, folder_.path()).format, StoredFormat::cifar_pickle);
   fs::create_directories(folder_.path() / "cifar-10-batches-bin");
