@@ -10,6 +10,7 @@
 #include "kelvin/ops/batch_norm_relu.h"
 #include "kelvin/ops/convolution_3x3.h"
 #include "kelvin/ops/gelu.h"
+#include "kelvin/ops/libtorch.h"
 #include "kelvin/ops/linear.h"
 #include "kelvin/ops/reference_ops.h"
 
@@ -18,12 +19,13 @@ namespace {
 
 // Everything here pads by a number, the same on all sides; other paddings would throw.
 const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
-  return c10::get<torch::ExpandingArray<2>>(layer->options.padding());
+  // Of std or c10, as the variant is.
+  return get<torch::ExpandingArray<2>>(layer->options.padding());
 }
 
 // Whether products of our own are to be of float32 or of bfloat16.
-bool takes_float_products() { return !is_plain() && !at::autocast::is_cpu_enabled(); }
-bool takes_bf16_products() { return !is_plain() && at::autocast::is_cpu_enabled(); }
+bool takes_float_products() { return !is_plain() && !is_autocast_enabled(torch::kCPU); }
+bool takes_bf16_products() { return !is_plain() && is_autocast_enabled(torch::kCPU); }
 
 // Whether kernels that cost a digit or two will do: enough to train with, not for what is measured.
 bool takes_rougher_kernels() { return !is_plain() && torch::GradMode::is_enabled(); }
@@ -32,7 +34,7 @@ bool takes_rougher_kernels() { return !is_plain() && torch::GradMode::is_enabled
 // autocast.
 bool takes_fast_convolutions(const torch::Tensor& input) {
   const bool is_bf16 = input.scalar_type() == torch::kBFloat16;
-  return takes_rougher_kernels() && is_bf16 == at::autocast::is_cpu_enabled();
+  return takes_rougher_kernels() && is_bf16 == is_autocast_enabled(torch::kCPU);
 }
 
 // A convolution that leaves maps their size and looks at the pixels next to each.

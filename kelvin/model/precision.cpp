@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "kelvin/core/check.h"
+#include "kelvin/ops/libtorch.h"
 #include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {

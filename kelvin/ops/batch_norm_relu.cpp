@@ -8,6 +8,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/kernels/batch_norm_rows.h"
+#include "kelvin/ops/libtorch.h"
 #include "kelvin/ops/parallel_for.h"
 #include "kelvin/ops/reference_ops.h"
 

@@ -8,6 +8,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/kernels/winograd_2x2.h"
 #include "kelvin/kernels/winograd_4x4.h"
+#include "kelvin/ops/libtorch.h"
 #include "kelvin/ops/parallel_for.h"
 #include "kelvin/ops/reference_ops.h"
 #include "kelvin/ops/tensors.h"
@@ -256,8 +257,7 @@ torch::Tensor weight_gradient(const torch::Tensor& weight, const torch::Tensor& 
 class Convolution3x3 : public torch::autograd::Function<Convolution3x3> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input,
-                               const torch::Tensor& weight,
-                               const c10::optional<torch::Tensor>& bias) {
+                               const torch::Tensor& weight, const OptionalTensor& bias) {
     const auto maps = input.contiguous(kChannelsLast);
     context->save_for_backward({maps, weight});
     context->saved_data[kHasConvolutionBias] = bias.has_value();

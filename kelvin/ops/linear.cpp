@@ -8,6 +8,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/kernels/bf16_linear.h"
+#include "kelvin/ops/libtorch.h"
 #include "kelvin/ops/parallel_for.h"
 #include "kelvin/ops/reference_ops.h"
 #include "kelvin/ops/tensors.h"
@@ -100,8 +101,7 @@ torch::Tensor parallel_linear(const torch::Tensor& input, const torch::Tensor& w
   check(input.dim() >= 2 && weight.dim() == 2 && input.size(-1) == weight.size(1),
         "parallel_linear: needs input [..., inputs] and weight [outputs, inputs], got ",
         input.sizes(), " and ", weight.sizes());
-  return ParallelLinear::apply(input, weight,
-                               bias.defined() ? c10::optional<torch::Tensor>(bias) : c10::nullopt);
+  return ParallelLinear::apply(input, weight, if_defined(bias));
 }
 
 namespace {
@@ -312,8 +312,7 @@ torch::Tensor bfloat16_linear(const torch::Tensor& input, const torch::Tensor& w
   check(suits_bfloat16_linear(input, weight), "bfloat16_linear: needs input [..., inputs] and ",
         "float32 weight [outputs, inputs], both multiples of ", kBf16LinearUnit, ", got ",
         input.sizes(), " and ", weight.sizes());
-  return Bfloat16Linear::apply(input.to(torch::kBFloat16).contiguous(), weight,
-                               bias.defined() ? c10::optional<torch::Tensor>(bias) : c10::nullopt);
+  return Bfloat16Linear::apply(input.to(torch::kBFloat16).contiguous(), weight, if_defined(bias));
 }
 
 }  // namespace kelvin

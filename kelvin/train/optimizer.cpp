@@ -297,7 +297,7 @@ void Optimizer::restore(const NamedTensors& state) {
       auto own = std::make_unique<AdamParamState>();
       own->exp_avg(like(required_state(state, part.name + kMean), part.parameter));
       own->exp_avg_sq(like(required_state(state, part.name + kMeanSquare), part.parameter));
-      const auto& steps = required_state(state, part.name + kSteps);
+      const auto steps = required_state(state, part.name + kSteps);
       check(steps.numel() == 1 && steps.scalar_type() == torch::kInt64, "optimizer: '", part.name,
             kSteps, "' must be one whole number");
       own->step(steps.item<int64_t>());

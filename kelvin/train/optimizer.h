@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kelvin/model/model.h"
+#include "kelvin/ops/libtorch.h"
 #include "kelvin/ops/tensors.h"
 
 namespace kelvin {
