@@ -26,92 +26,6 @@ namespace {
 // More figures than this under one heading wait until they are asked for.
 constexpr size_t kMostOpenFigures = 8;
 
-constexpr const char* kCss = R"(
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif; }
-main { max-width: 1120px; margin: 0 auto; padding: 48px 24px 80px; }
-h1 { font-size: 30px; line-height: 1.2; letter-spacing: -.015em; margin: 0 0 12px; }
-h2 { font-size: 20px; letter-spacing: -.01em; margin: 52px 0 12px; padding-top: 16px;
-  border-top: 1px solid var(--rule); }
-p { max-width: 72ch; margin: 0 0 12px; }
-.lead { font-size: 18px; }
-.soft, .notes, figcaption small { color: var(--soft); }
-.notes { font-size: 14px; padding: 0; margin: 10px 0 0; list-style: none; max-width: 84ch; }
-code, .mono { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-.command { display: block; padding: 10px 14px; border: 1px solid var(--rule); border-radius: 8px;
-  overflow-x: auto; white-space: pre; margin: 0 0 12px; }
-.groups { display: flex; flex-wrap: wrap; gap: 6px 22px; padding: 0; margin: 16px 0; list-style: none; }
-.groups li::before { content: ""; display: inline-block; width: 11px; height: 11px;
-  margin-right: 8px; border-radius: 50%; background: var(--c); }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 15px; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 6px 28px 6px 0; border-bottom: 1px solid var(--rule);
-  vertical-align: top; white-space: nowrap; }
-th { font-weight: 600; color: var(--soft); font-size: 13.5px; border-bottom-color: var(--soft); }
-.n { text-align: right; }
-.wrap td { white-space: normal; overflow-wrap: anywhere; min-width: 9ch; }
-.wrap { font-size: 13.5px; }
-details { margin: 12px 0; }
-summary { cursor: pointer; color: var(--soft); font-size: 14.5px; }
-.verdicts { list-style: none; padding: 0; margin: 0; }
-.verdicts li { display: grid; grid-template-columns: 8.5em 1fr; gap: 4px 16px; padding: 9px 0;
-  border-bottom: 1px solid var(--rule); }
-.outcome { font-weight: 600; }
-.outcome.holds { color: var(--p2); } .outcome.seen { color: var(--p0); }
-.outcome.contradicted { color: var(--p5); } .outcome.open { color: var(--soft); }
-.notice { border-left: 3px solid var(--p5); padding: 4px 0 4px 14px; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr));
-  gap: 34px 40px; align-items: start; }
-figure { margin: 0; break-inside: avoid; min-width: 0; max-width: 680px; }
-figcaption { font-size: 14px; line-height: 1.45; color: var(--ink); }
-figure h3 { font-size: 15px; margin: 0 0 6px; }
-figcaption small { display: block; margin-top: 4px; font-size: 12px; overflow-wrap: anywhere; }
-dl { max-width: 84ch; font-size: 15px; }
-dt { font-weight: 600; margin-top: 12px; }
-dt code { font-weight: 400; color: var(--soft); margin-left: 8px; }
-dd { margin: 0; }
-#readout { position: fixed; z-index: 9; pointer-events: none; white-space: pre; display: none;
-  background: var(--ink); color: var(--paper); font-size: 12.5px; line-height: 1.4;
-  padding: 5px 9px; border-radius: 6px; }
-@media (max-width: 600px) { main { padding: 28px 16px 60px; } h1 { font-size: 25px; }
-  .lead { font-size: 17px; } .verdicts li { grid-template-columns: 1fr; } td, th { padding-right: 18px; } }
-@media print { main { padding: 0; max-width: none; } h2 { break-after: avoid; }
-  .figures { grid-template-columns: 1fr 1fr; } }
-)";
-
-// Shows what lies nearest to the pointer.  Without it the browser's own tooltips do.
-constexpr const char* kScript = R"(
-(function () {
-  var box = document.getElementById('readout'), last = null;
-  function hide() { box.style.display = 'none'; if (last) last.classList.remove('near'); last = null; }
-  document.querySelectorAll('svg.figure').forEach(function (svg) {
-    var name = svg.querySelector(':scope > title'), text = svg.querySelector(':scope > desc');
-    if (name) { svg.setAttribute('aria-label', name.textContent + '. ' + (text ? text.textContent : ''));
-      name.remove(); }
-    var items = Array.from(svg.querySelectorAll('.dot, .bin'));
-    items.forEach(function (item) { var title = item.querySelector('title');
-      item.note = title.textContent; title.remove(); });
-    svg.addEventListener('pointerleave', hide);
-    svg.addEventListener('pointermove', function (event) {
-      var best = null, least = 1600;
-      items.forEach(function (item) {
-        var r = item.getBoundingClientRect(), x = event.clientX - (r.left + r.width / 2);
-        var y = item.classList.contains('bin') ? 0 : event.clientY - (r.top + r.height / 2);
-        if (x * x + y * y < least) { least = x * x + y * y; best = item; }
-      });
-      if (!best) return hide();
-      if (last && last !== best) last.classList.remove('near');
-      last = best; best.classList.add('near');
-      box.textContent = best.note; box.style.display = 'block';
-      var left = Math.min(event.clientX + 14, window.innerWidth - box.offsetWidth - 8);
-      box.style.left = Math.max(8, left) + 'px';
-      box.style.top = Math.max(8, event.clientY - box.offsetHeight - 12) + 'px';
-    });
-  });
-})();
-)";
-
 std::string head(const std::string& title) {
   return R"(<!DOCTYPE html>
 <html lang="en">
@@ -122,7 +36,8 @@ std::string head(const std::string& title) {
 <meta name="generator" content="kelvin">
 <link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M3 13 13 3' stroke='%230068a8' stroke-width='3'/%3E%3Cpath d='M8 13h5' stroke='%23cf5200' stroke-width='3'/%3E%3C/svg%3E">
 <title>)" +
-         escape_html(title) + "</title>\n<style>" + figure_css() + kCss + "</style>\n</head>\n";
+         escape_html(title) + "</title>\n<style>" + figure_css() + "\n" +
+         report_assets().at("page") + "</style>\n</head>\n";
 }
 
 std::string paragraph(const std::string& escaped, const std::string& classes = "") {
@@ -592,8 +507,9 @@ std::string render_page(const PageInput& input) {
   html += figure_sections(run_figures(input.runs, comparison));
   html += run_section(input, comparison);
   html += definition_section(input, comparison);
-  html += "</main>\n<div id=\"readout\" aria-hidden=\"true\"></div>\n<script>";
-  return html + kScript + "</script>\n</body>\n</html>\n";
+  // The script shows what lies nearest to the pointer; without it the browser's own tooltips do.
+  html += "</main>\n<div id=\"readout\" aria-hidden=\"true\"></div>\n<script>\n";
+  return html + report_assets().at("readout") + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace kelvin

@@ -638,39 +638,7 @@ std::string svg_of(const HistogramFigure& figure) {
 std::string figure_css() {
   // Okabe and Ito's colours, which people with any colour vision can tell apart,
   // from cold to warm; darkened or lightened where the background needs it.
-  return R"(:root { color-scheme: light dark; --ink: #1c2430; --soft: #5d6875; --rule: #e3e6ea;
-  --paper: #ffffff; --p0: #0068a8; --p1: #3f9fd8; --p2: #00896a; --p3: #8c7a00; --p4: #d18b00;
-  --p5: #cf5200; --p6: #b2588a; --p7: #79828d; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e7eb; --soft: #9aa4b0; --rule: #2c333c;
-  --paper: #14181d; --p0: #5fb4f2; --p1: #9bd3ff; --p2: #3ecfa6; --p3: #d3c04a; --p4: #f4bb4f;
-  --p5: #ff8d4f; --p6: #e79cc6; --p7: #8f98a3; } }
-@media print { :root { --ink: #1c2430; --soft: #4c5662; --rule: #d8dce1; --paper: #ffffff;
-  --p0: #0068a8; --p1: #3f9fd8; --p2: #00896a; --p3: #8c7a00; --p4: #d18b00; --p5: #cf5200;
-  --p6: #b2588a; --p7: #79828d; } }
-svg.figure { display: block; width: 100%; height: auto; overflow: visible;
-  font: 12px system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif; fill: var(--ink); }
-svg.figure .grid { stroke: var(--rule); }
-svg.figure .axis { stroke: var(--soft); }
-svg.figure .tick { font-size: 11px; fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg.figure .label, svg.figure .note { fill: var(--soft); }
-svg.figure .note { font-size: 11px; }
-svg.figure .mid { text-anchor: middle; }
-svg.figure .end { text-anchor: end; }
-svg.figure .guide { stroke: var(--soft); stroke-dasharray: 2 3; }
-svg.figure .line { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round;
-  stroke-linecap: round; }
-svg.figure .dashed { stroke-dasharray: 5 5; }
-svg.figure .band { fill: var(--c); opacity: .16; }
-svg.figure .area { fill: var(--c); fill-opacity: .38; stroke: var(--c); stroke-width: 1; }
-svg.figure .bin { fill: transparent; }
-svg.figure .dot { fill: var(--c); opacity: 0; }
-svg.figure .dot:hover, svg.figure .dot.near, svg.figure .single .dot { opacity: 1; }
-svg.figure .bin:hover, svg.figure .bin.near { fill: var(--soft); fill-opacity: .15; }
-svg.figure .ring { fill: none; stroke: var(--c); stroke-width: 2; }
-svg.figure .ink { fill: var(--c); font-weight: 600; }
-.c0 { --c: var(--p0); } .c1 { --c: var(--p1); } .c2 { --c: var(--p2); } .c3 { --c: var(--p3); }
-.c4 { --c: var(--p4); } .c5 { --c: var(--p5); } .c6 { --c: var(--p6); } .c7 { --c: var(--p7); }
-)";
+  return report_assets().at("figure");
 }
 
 std::string standalone_svg(const std::string& svg) {
