@@ -149,7 +149,7 @@ void add_roc(const FigureInput& in, const std::string& detector, const std::stri
 }
 
 // What a seed of a group was measured to have.
-std::optional<double> value_of(const Group& group, size_t quantity, int64_t seed) {
+std::optional<double> seed_value(const Group& group, size_t quantity, int64_t seed) {
   for (const auto& each : group.measured[quantity].seeds) {
     if (each.seed == seed) return each.value;
   }
@@ -199,7 +199,7 @@ void add_trade_off(const FigureInput& in, size_t rho, size_t auroc,
            .colour = kNeutralColour,
            .stroke = Stroke::dashed,
            .points = points_over(in, rho, auroc, [&](const Group& group, size_t place) {
-             return value_of(group, place, seed);
+             return seed_value(group, place, seed);
            })});
     }
   }

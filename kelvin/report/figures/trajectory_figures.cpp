@@ -12,7 +12,7 @@ namespace {
 // One number of a look at the network; nothing if the look has none.
 using LookValue = std::function<std::optional<double>(const TrajectoryLine& look)>;
 
-enum class Place { network, mean_over_layers };
+enum class StepPlace { network, mean_over_layers };
 
 // A reading over steps, and the texts of its figure.
 struct StepQuantity {
@@ -20,7 +20,7 @@ struct StepQuantity {
   std::string title;
   std::string how_to_read;
   std::string name;
-  Place place = Place::network;
+  StepPlace place = StepPlace::network;
   std::string ood = {};
   Axis axis = {};
 };
@@ -32,7 +32,7 @@ const std::vector<StepQuantity>& step_quantities() {
        .how_to_read = "How many directions the outputs of a layer vary in, on average over the "
                       "layers. Where it falls, layers become a tunnel that only compresses.",
        .name = "covariance_rank",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "rank of the covariance", .low = 0.0}},
       {.figure = "alignment-over-steps",
        .title = "Alignment of weights and inputs over steps, mean over layers",
@@ -47,7 +47,7 @@ const std::vector<StepQuantity>& step_quantities() {
                       "product of weights and inputs has, on average over the layers: 1 if the "
                       "singular vectors match in order.",
        .name = "norm_alignment",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "share of the largest norm"}},
       {.figure = "top-singular-share-over-steps",
        .title = "Share of the product of top singular values over steps",
@@ -61,7 +61,7 @@ const std::vector<StepQuantity>& step_quantities() {
        .how_to_read = "How many directions the gradient in a layer's weights has, on average over "
                       "the layers: few directions mean updates of low rank.",
        .name = "gradient_rank",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "numerical rank", .low = 0.0}},
       {.figure = "input-ranks-over-steps",
        .title = "Rank of the layers' inputs over steps, mean over layers",
@@ -69,7 +69,7 @@ const std::vector<StepQuantity>& step_quantities() {
                       "gradients, on average over the layers. It bounds the exact rank of the "
                       "gradient.",
        .name = "activation_rank",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "numerical rank", .low = 0.0}},
       {.figure = "gradient-rank-violations-over-steps",
        .title = "Layers whose gradient outranks their input over steps",
@@ -106,7 +106,7 @@ const std::vector<StepQuantity>& step_quantities() {
 
 // Lines of a trajectory name no definition: it is that of the readings at the end, less what
 // differs between looks, layers or runs.
-const std::vector<std::string>& varying_keys() {
+const std::vector<std::string>& keys_left_out() {
   static const std::vector<std::string> keys = {
       "samples",     "ood_samples", "split",         "temperature",     "columns",
       "features",    "upper_bound", "features_used", "position_stride", "missing_classes",
@@ -116,7 +116,7 @@ const std::vector<std::string>& varying_keys() {
 
 bool is_of(const Reading& reading, const StepQuantity& quantity) {
   return reading.name == quantity.name && reading.ood == quantity.ood && !reading.index &&
-         reading.layer.empty() == (quantity.place == Place::network);
+         reading.layer.empty() == (quantity.place == StepPlace::network);
 }
 
 // The first reading of a name and a layer is the default one.
@@ -173,7 +173,7 @@ void add_quantity(const FigureInput& in, const StepQuantity& quantity,
                        .how_to_read = quantity.how_to_read + step_note(in),
                        .definition = definition_of(
                            in, [&](const Reading& reading) { return is_of(reading, quantity); },
-                           varying_keys())});
+                           keys_left_out())});
 }
 
 // Of other data that any look has, each its own figure.

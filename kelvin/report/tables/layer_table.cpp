@@ -13,7 +13,7 @@ namespace kelvin {
 namespace {
 
 template <typename Number>
-std::string cell(const std::optional<Number>& number) {
+std::string step_cell(const std::optional<Number>& number) {
   return number ? fmt::format("{}", *number) : "";
 }
 
@@ -27,9 +27,9 @@ Table collapse_table(const std::vector<Run>& runs) {
   }
   for (const auto& run : runs) {
     const auto steps = collapse_steps(run);
-    table.rows.push_back({run.path.string(), cell(steps.last), cell(steps.fitted),
-                          cell(steps.rank_settled), cell(steps.rank_at_fit),
-                          cell(steps.rank_at_end), cell(steps.sampled)});
+    table.rows.push_back({run.path.string(), step_cell(steps.last), step_cell(steps.fitted),
+                          step_cell(steps.rank_settled), step_cell(steps.rank_at_fit),
+                          step_cell(steps.rank_at_end), step_cell(steps.sampled)});
   }
   return table;
 }
