@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "kelvin/report/figures/run_figures.h"
+#include "kelvin/report/tables/collapse_steps.h"
 #include "kelvin/report/tables/comparison.h"
-#include "kelvin/report/tables/layer_table.h"
 #include "kelvin/report/tables/table.h"
 
 namespace kelvin {
