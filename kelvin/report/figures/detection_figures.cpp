@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kelvin/report/page/html.h"
+#include "kelvin/report/plot/svg.h"
 #include "kelvin/statistics/detection_curve.h"
 
 namespace kelvin {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kelvin/report/plot/svg.h"
 #include "kelvin/report/tables/run_values.h"
 
 namespace kelvin {

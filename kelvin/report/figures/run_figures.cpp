@@ -14,6 +14,7 @@
 #include "kelvin/report/figures/layer_figures.h"
 #include "kelvin/report/figures/trajectory_figures.h"
 #include "kelvin/report/page/html.h"
+#include "kelvin/report/plot/svg.h"
 #include "kelvin/report/tables/run_values.h"
 
 namespace kelvin {

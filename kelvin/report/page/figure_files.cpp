@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kelvin/report/figures/run_figures.h"
+#include "kelvin/report/plot/svg.h"
 #include "kelvin/report/tables/collapse_steps.h"
 #include "kelvin/report/tables/comparison.h"
 #include "kelvin/report/tables/table.h"

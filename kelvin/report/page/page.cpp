@@ -14,6 +14,7 @@
 #include "kelvin/report/figures/run_figures.h"
 #include "kelvin/report/page/glossary.h"
 #include "kelvin/report/page/html.h"
+#include "kelvin/report/plot/svg.h"
 #include "kelvin/report/tables/collapse_steps.h"
 #include "kelvin/report/tables/comparison.h"
 #include "kelvin/report/tables/quantity_table.h"
