@@ -1,5 +1,3 @@
-#include "kelvin/report/figures/detection_figures.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/page/html.h"
 #include "kelvin/report/plot/svg.h"
 #include "kelvin/statistics/detection_curve.h"

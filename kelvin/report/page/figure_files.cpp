@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kelvin/report/figures/run_figures.h"
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/plot/svg.h"
 #include "kelvin/report/tables/collapse_steps.h"
 #include "kelvin/report/tables/comparison.h"

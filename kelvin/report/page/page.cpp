@@ -1,7 +1,7 @@
 #include "kelvin/report/page/page.h"
 
 #include "kelvin/core/check.h"
-#include "kelvin/report/figures/run_figures.h"
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/page/html.h"
 #include "kelvin/report/page/sections.h"
 #include "kelvin/report/plot/svg.h"
