@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/report/figures/figure_input.h"
 #include "kelvin/report/page/page.h"
 #include "kelvin/report/tables/comparison.h"
 #include "kelvin/report/tables/run_difference.h"

@@ -49,7 +49,7 @@ inline void add_metrics(Run& run, const std::vector<std::pair<double, double>>& 
   }
 }
 
-// What a look at the network during training has seen.
+// What a snapshot of the network during training has measured.
 inline void add_snapshot(Run& run, int64_t step, const Readings& readings,
                          const std::vector<double>& logits_singular_values = {}) {
   run.trajectory.push_back({.step = step,

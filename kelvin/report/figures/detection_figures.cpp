@@ -1,5 +1,3 @@
-#include "kelvin/report/figures/detection_figures.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,7 +5,9 @@
 #include <set>
 #include <string>
 
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/page/html.h"
+#include "kelvin/report/plot/svg.h"
 #include "kelvin/statistics/detection_curve.h"
 
 namespace kelvin {
@@ -149,7 +149,7 @@ void add_roc(const FigureInput& in, const std::string& detector, const std::stri
 }
 
 // What a seed of a group was measured to have.
-std::optional<double> value_of(const Group& group, size_t quantity, int64_t seed) {
+std::optional<double> seed_value(const Group& group, size_t quantity, int64_t seed) {
   for (const auto& each : group.measured[quantity].seeds) {
     if (each.seed == seed) return each.value;
   }
@@ -199,7 +199,7 @@ void add_trade_off(const FigureInput& in, size_t rho, size_t auroc,
            .colour = kNeutralColour,
            .stroke = Stroke::dashed,
            .points = points_over(in, rho, auroc, [&](const Group& group, size_t place) {
-             return value_of(group, place, seed);
+             return seed_value(group, place, seed);
            })});
     }
   }

@@ -1,11 +1,11 @@
-#include "kelvin/report/figures/layer_figures.h"
-
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "kelvin/core/text.h"
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/page/html.h"
 #include "kelvin/report/tables/run_values.h"
 
@@ -14,7 +14,62 @@ namespace {
 
 constexpr auto kLayerSection = "Spectrum and depth at the end of training";
 
-bool is_of(const Reading& reading, const std::string& name, const std::string& ood) {
+// Singular values below this are rounding, not spectrum.
+constexpr double kSmallestRatio = 1e-6;
+
+// Position among the singular values and value relative to the first.
+std::vector<Series> spectra(const FigureInput& in) {
+  std::vector<Series> all;
+  for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
+    std::map<double, std::vector<double>> values;
+    for (const size_t i : in.comparison.groups[g].runs) {
+      std::map<int64_t, double> spectrum;
+      for (const auto& reading : in.runs[i].readings) {
+        if (reading.name != "singular_value" || !reading.index || !is_default_spectrum(reading)) {
+          continue;
+        }
+        spectrum.emplace(*reading.index, reading.value);
+      }
+      if (spectrum.empty()) continue;
+      const double first = spectrum.begin()->second;
+      double position = 1;
+      for (const auto& [index, value] : spectrum) {
+        const double ratio = value / first;
+        if (ratio >= kSmallestRatio && std::isfinite(ratio)) values[position].push_back(ratio);
+        ++position;
+      }
+    }
+    if (values.empty()) continue;
+    all.push_back({.label = in.comparison.groups[g].short_label,
+                   .colour = colour_of(in, g),
+                   .points = mean_points(values)});
+  }
+  return all;
+}
+
+RunFigure logits_spectrum(const FigureInput& in) {
+  return {
+      .name = "spectrum",
+      .section = kLayerSection,
+      .figure =
+          LineFigure{.title = "Singular values of the logits",
+                     .x = {.label = "position", .is_whole = true},
+                     .y = {.label = "σᵢ / σ₁", .is_log = true, .low = kSmallestRatio, .high = 1.5},
+                     .series = spectra(in),
+                     .guides = {{.value = 1e-2, .label = "γ = 10⁻²"},
+                                {.value = 1e-3, .label = "γ = 10⁻³"},
+                                {.value = 1e-4, .label = "γ = 10⁻⁴"}}},
+      .how_to_read =
+          "The solution rank is the number of singular values above the dotted line of "
+          "its threshold γ. A cliff is a clear rank; a gentle slope makes the rank a "
+          "matter of γ." +
+          seed_note(in),
+      .definition = definition_of(in, [](const Reading& reading) {
+        return reading.name == "singular_value" && is_default_spectrum(reading);
+      })};
+}
+
+bool is_of_layers(const Reading& reading, const std::string& name, const std::string& ood) {
   return reading.name == name && reading.ood == ood && !reading.layer.empty() && !reading.index &&
          std::isfinite(reading.value);
 }
@@ -41,7 +96,7 @@ std::vector<PlotPoint> layer_points(const FigureInput& in, const Group& group,
   for (const size_t i : group.runs) {
     std::set<std::string> seen;
     for (const auto& reading : in.runs[i].readings) {
-      if (!is_of(reading, name, ood) || !seen.insert(reading.layer).second) continue;
+      if (!is_of_layers(reading, name, ood) || !seen.insert(reading.layer).second) continue;
       const auto place = std::find(layers.begin(), layers.end(), reading.layer) - layers.begin();
       values[static_cast<double>(place)].push_back(reading.value);
     }
@@ -147,8 +202,7 @@ struct LayerQuantity {
   const char* how_to_read;
 };
 
-void add_quantity(const FigureInput& in, const LayerQuantity& quantity,
-                  std::vector<RunFigure>& figures) {
+RunFigure over_layers(const FigureInput& in, const LayerQuantity& quantity) {
   const auto layers = layers_with(in, quantity.name);
   LineFigure figure{.title = quantity.title,
                     .x = {.label = "layer", .names = layers},
@@ -169,52 +223,62 @@ void add_quantity(const FigureInput& in, const LayerQuantity& quantity,
                                .points = std::move(points)});
     }
   }
-  add_figure(figures, {.name = quantity.figure,
-                       .section = kLayerSection,
-                       .figure = std::move(figure),
-                       .how_to_read = quantity.how_to_read + seed_note(in),
-                       .definition = definition_of(in, named(quantity.name),
-                                                   {"features", "samples", "upper_bound",
-                                                    "rank_bounds", "is_reliable", "columns"})});
+  return {.name = quantity.figure,
+          .section = kLayerSection,
+          .figure = std::move(figure),
+          .how_to_read = quantity.how_to_read + seed_note(in),
+          .definition = definition_of(
+              in, named(quantity.name),
+              {"features", "samples", "upper_bound", "rank_bounds", "is_reliable", "columns"})};
+}
+
+RunFigure layer_ranks(const FigureInput& in) {
+  return over_layers(
+      in, {.figure = "layer-ranks",
+           .title = "Rank of every layer's output",
+           .axis = "rank of the covariance",
+           .name = "covariance_rank",
+           .beside = "",
+           .is_logarithmic = true,
+           .how_to_read = "How many directions the outputs of each layer vary in. Layers "
+                          "whose rank has fallen to the number of classes are the tunnel: "
+                          "they only compress."});
+}
+
+RunFigure alignment(const FigureInput& in) {
+  return over_layers(
+      in, {.figure = "alignment",
+           .title = "Alignment of weights and inputs",
+           .axis = "largest cosine",
+           .name = "alignment",
+           .beside = "",
+           .is_logarithmic = false,
+           .how_to_read = "The largest cosine between leading singular vectors of a layer's "
+                          "weights and of its inputs: 1 amplifies exactly where the inputs "
+                          "are."});
+}
+
+RunFigure gradient_ranks(const FigureInput& in) {
+  return over_layers(
+      in, {.figure = "gradient-ranks",
+           .title = "Rank of gradients and of inputs",
+           .axis = "numerical rank",
+           .name = "gradient_rank",
+           .beside = "activation_rank",
+           .is_logarithmic = true,
+           .how_to_read = "Solid: rank of the gradient in each layer's weights. Dashed: rank "
+                          "of the layer's input, which bounds the exact rank of the "
+                          "gradient."});
 }
 
 }  // namespace
 
 void add_layer_figures(const FigureInput& in, std::vector<RunFigure>& figures) {
-  add_quantity(in,
-               {.figure = "layer-ranks",
-                .title = "Rank of every layer's output",
-                .axis = "rank of the covariance",
-                .name = "covariance_rank",
-                .beside = "",
-                .is_logarithmic = true,
-                .how_to_read = "How many directions the outputs of each layer vary in. Layers "
-                               "whose rank has fallen to the number of classes are the tunnel: "
-                               "they only compress."},
-               figures);
-  add_probes(in, figures);
-  add_quantity(in,
-               {.figure = "alignment",
-                .title = "Alignment of weights and inputs",
-                .axis = "largest cosine",
-                .name = "alignment",
-                .beside = "",
-                .is_logarithmic = false,
-                .how_to_read = "The largest cosine between leading singular vectors of a layer's "
-                               "weights and of its inputs: 1 amplifies exactly where the inputs "
-                               "are."},
-               figures);
-  add_quantity(in,
-               {.figure = "gradient-ranks",
-                .title = "Rank of gradients and of inputs",
-                .axis = "numerical rank",
-                .name = "gradient_rank",
-                .beside = "activation_rank",
-                .is_logarithmic = true,
-                .how_to_read = "Solid: rank of the gradient in each layer's weights. Dashed: rank "
-                               "of the layer's input, which bounds the exact rank of the "
-                               "gradient."},
-               figures);
+  add_figure(figures, logits_spectrum(in));
+  add_figure(figures, layer_ranks(in));
+  add_probes(in, figures);  // one for each OOD dataset
+  add_figure(figures, alignment(in));
+  add_figure(figures, gradient_ranks(in));
 }
 
 }  // namespace kelvin

@@ -1,18 +1,22 @@
-#include "kelvin/report/figures/trajectory_figures.h"
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/page/html.h"
 
 namespace kelvin {
 namespace {
 
-// One number of a look at the network; nothing if the look has none.
-using LookValue = std::function<std::optional<double>(const TrajectoryLine& look)>;
+constexpr auto kTrajectorySection = "Over training";
 
-enum class Place { network, mean_over_layers };
+// One number of a snapshot of the network; nothing if the snapshot has none.
+using SnapshotValue = std::function<std::optional<double>(const TrajectoryLine& snapshot)>;
+
+enum class StepPlace { network, mean_over_layers };
 
 // A reading over steps, and the texts of its figure.
 struct StepQuantity {
@@ -20,7 +24,7 @@ struct StepQuantity {
   std::string title;
   std::string how_to_read;
   std::string name;
-  Place place = Place::network;
+  StepPlace place = StepPlace::network;
   std::string ood = {};
   Axis axis = {};
 };
@@ -32,7 +36,7 @@ const std::vector<StepQuantity>& step_quantities() {
        .how_to_read = "How many directions the outputs of a layer vary in, on average over the "
                       "layers. Where it falls, layers become a tunnel that only compresses.",
        .name = "covariance_rank",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "rank of the covariance", .low = 0.0}},
       {.figure = "alignment-over-steps",
        .title = "Alignment of weights and inputs over steps, mean over layers",
@@ -47,7 +51,7 @@ const std::vector<StepQuantity>& step_quantities() {
                       "product of weights and inputs has, on average over the layers: 1 if the "
                       "singular vectors match in order.",
        .name = "norm_alignment",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "share of the largest norm"}},
       {.figure = "top-singular-share-over-steps",
        .title = "Share of the product of top singular values over steps",
@@ -61,7 +65,7 @@ const std::vector<StepQuantity>& step_quantities() {
        .how_to_read = "How many directions the gradient in a layer's weights has, on average over "
                       "the layers: few directions mean updates of low rank.",
        .name = "gradient_rank",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "numerical rank", .low = 0.0}},
       {.figure = "input-ranks-over-steps",
        .title = "Rank of the layers' inputs over steps, mean over layers",
@@ -69,7 +73,7 @@ const std::vector<StepQuantity>& step_quantities() {
                       "gradients, on average over the layers. It bounds the exact rank of the "
                       "gradient.",
        .name = "activation_rank",
-       .place = Place::mean_over_layers,
+       .place = StepPlace::mean_over_layers,
        .axis = {.label = "numerical rank", .low = 0.0}},
       {.figure = "gradient-rank-violations-over-steps",
        .title = "Layers whose gradient outranks their input over steps",
@@ -105,8 +109,8 @@ const std::vector<StepQuantity>& step_quantities() {
 }
 
 // Lines of a trajectory name no definition: it is that of the readings at the end, less what
-// differs between looks, layers or runs.
-const std::vector<std::string>& varying_keys() {
+// differs between snapshots, layers or runs.
+const std::vector<std::string>& keys_left_out() {
   static const std::vector<std::string> keys = {
       "samples",     "ood_samples", "split",         "temperature",     "columns",
       "features",    "upper_bound", "features_used", "position_stride", "missing_classes",
@@ -114,17 +118,17 @@ const std::vector<std::string>& varying_keys() {
   return keys;
 }
 
-bool is_of(const Reading& reading, const StepQuantity& quantity) {
+bool is_of_steps(const Reading& reading, const StepQuantity& quantity) {
   return reading.name == quantity.name && reading.ood == quantity.ood && !reading.index &&
-         reading.layer.empty() == (quantity.place == Place::network);
+         reading.layer.empty() == (quantity.place == StepPlace::network);
 }
 
 // The first reading of a name and a layer is the default one.
-std::optional<double> value_at(const TrajectoryLine& look, const StepQuantity& quantity) {
+std::optional<double> value_at(const TrajectoryLine& snapshot, const StepQuantity& quantity) {
   std::set<std::string> layers;
   double sum = 0;
-  for (const auto& reading : look.readings) {
-    if (!is_of(reading, quantity) || !std::isfinite(reading.value)) continue;
+  for (const auto& reading : snapshot.readings) {
+    if (!is_of_steps(reading, quantity) || !std::isfinite(reading.value)) continue;
     if (layers.insert(reading.layer).second) sum += reading.value;
   }
   if (layers.empty()) return std::nullopt;
@@ -132,14 +136,15 @@ std::optional<double> value_at(const TrajectoryLine& look, const StepQuantity& q
 }
 
 // A series per group; step 0 has no place on a logarithmic axis.
-std::vector<Series> series_over_steps(const FigureInput& in, const LookValue& value) {
+std::vector<Series> series_over_steps(const FigureInput& in, const SnapshotValue& value) {
   std::vector<Series> all;
   for (size_t g = 0; g < in.comparison.groups.size(); ++g) {
     std::map<double, std::vector<double>> values;
     for (const size_t i : in.comparison.groups[g].runs) {
-      for (const auto& look : in.runs[i].trajectory) {
-        if (look.step <= 0) continue;
-        if (const auto y = value(look)) values[static_cast<double>(look.step)].push_back(*y);
+      for (const auto& snapshot : in.runs[i].trajectory) {
+        if (snapshot.step <= 0) continue;
+        if (const auto y = value(snapshot))
+          values[static_cast<double>(snapshot.step)].push_back(*y);
       }
     }
     if (values.empty()) continue;
@@ -157,54 +162,53 @@ std::string step_note(const FigureInput& in) {
          seed_note(in);
 }
 
-void add_quantity(const FigureInput& in, const StepQuantity& quantity,
-                  std::vector<RunFigure>& figures) {
-  const auto value = [&](const TrajectoryLine& look) -> std::optional<double> {
-    const auto found = value_at(look, quantity);
+RunFigure over_steps(const FigureInput& in, const StepQuantity& quantity) {
+  const auto value = [&](const TrajectoryLine& snapshot) -> std::optional<double> {
+    const auto found = value_at(snapshot, quantity);
     if (found && quantity.axis.is_log && *found <= 0) return std::nullopt;
     return found;
   };
-  add_figure(figures, {.name = quantity.figure,
-                       .section = "Over training",
-                       .figure = LineFigure{.title = quantity.title,
-                                            .x = steps(),
-                                            .y = quantity.axis,
-                                            .series = series_over_steps(in, value)},
-                       .how_to_read = quantity.how_to_read + step_note(in),
-                       .definition = definition_of(
-                           in, [&](const Reading& reading) { return is_of(reading, quantity); },
-                           varying_keys())});
+  return {.name = quantity.figure,
+          .section = kTrajectorySection,
+          .figure = LineFigure{.title = quantity.title,
+                               .x = steps(),
+                               .y = quantity.axis,
+                               .series = series_over_steps(in, value)},
+          .how_to_read = quantity.how_to_read + step_note(in),
+          .definition = definition_of(
+              in, [&](const Reading& reading) { return is_of_steps(reading, quantity); },
+              keys_left_out())};
 }
 
-// Of other data that any look has, each its own figure.
+// Of OOD data that any snapshot has, each its own figure.
 void add_orthodev(const FigureInput& in, std::vector<RunFigure>& figures) {
   const std::string name = "orthodev";
   std::set<std::string> oods;
   for (const auto& run : in.runs) {
-    for (const auto& look : run.trajectory) {
-      for (const auto& reading : look.readings) {
+    for (const auto& snapshot : run.trajectory) {
+      for (const auto& reading : snapshot.readings) {
         if (reading.name == name && !reading.ood.empty()) oods.insert(reading.ood);
       }
     }
   }
   for (const auto& ood : oods) {
-    add_quantity(
-        in,
-        {.figure = "orthodev-over-steps-" + slug(ood),
-         .title = "OrthoDev over steps, " + ood,
-         .how_to_read = "The mean absolute cosine between the class means and the mean of the "
-                        "other data: 0 if the other data lie orthogonal to all classes.",
-         .name = name,
-         .ood = ood,
-         .axis = {.label = "mean |cosine|", .low = 0.0}},
-        figures);
+    add_figure(
+        figures,
+        over_steps(in, {.figure = "orthodev-over-steps-" + slug(ood),
+                        .title = "OrthoDev over steps, " + ood,
+                        .how_to_read =
+                            "The mean absolute cosine between the class means and the mean of the "
+                            "other data: 0 if the other data lie orthogonal to all classes.",
+                        .name = name,
+                        .ood = ood,
+                        .axis = {.label = "mean |cosine|", .low = 0.0}}));
   }
 }
 
 // Singular values above gamma times the largest, for the threshold of the tables.
-std::optional<double> logits_rank(const TrajectoryLine& look) {
+std::optional<double> logits_rank(const TrajectoryLine& snapshot) {
   constexpr double kGamma = 1e-3;
-  const auto& values = look.logits_singular_values;
+  const auto& values = snapshot.logits_singular_values;
   if (values.empty()) return std::nullopt;
   const bool is_finite =
       std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
@@ -214,25 +218,26 @@ std::optional<double> logits_rank(const TrajectoryLine& look) {
       std::count_if(values.begin(), values.end(), [&](double value) { return value > threshold; }));
 }
 
-void add_logits_rank(const FigureInput& in, std::vector<RunFigure>& figures) {
-  add_figure(figures, {.name = "logits-rank-over-steps",
-                       .section = "Over training",
-                       .figure = LineFigure{.title = "Rank of the logits over steps",
-                                            .x = steps(),
-                                            .y = {.label = "rank", .is_whole = true, .low = 0.0},
-                                            .series = series_over_steps(in, logits_rank)},
-                       .how_to_read = "The solution rank at every look: how many singular values "
-                                      "of the logits are above 10⁻³ of the largest." +
-                                      step_note(in),
-                       .definition = "gamma 0.001, shift_free true, bias true"});
+RunFigure logits_rank_over_steps(const FigureInput& in) {
+  return {.name = "logits-rank-over-steps",
+          .section = kTrajectorySection,
+          .figure = LineFigure{.title = "Rank of the logits over steps",
+                               .x = steps(),
+                               .y = {.label = "rank", .is_whole = true, .low = 0.0},
+                               .series = series_over_steps(in, logits_rank)},
+          .how_to_read =
+              "The solution rank at every look: how many singular values "
+              "of the logits are above 10⁻³ of the largest." +
+              step_note(in),
+          .definition = "gamma 0.001, shift_free true, bias true"};
 }
 
 }  // namespace
 
 void add_trajectory_figures(const FigureInput& in, std::vector<RunFigure>& figures) {
-  add_logits_rank(in, figures);
-  for (const auto& quantity : step_quantities()) add_quantity(in, quantity, figures);
-  add_orthodev(in, figures);
+  add_figure(figures, logits_rank_over_steps(in));
+  for (const auto& quantity : step_quantities()) add_figure(figures, over_steps(in, quantity));
+  add_orthodev(in, figures);  // one for each OOD dataset
 }
 
 }  // namespace kelvin

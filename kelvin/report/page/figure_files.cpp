@@ -6,9 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "kelvin/report/figures/run_figures.h"
+#include "kelvin/report/figures/figures.h"
+#include "kelvin/report/plot/svg.h"
+#include "kelvin/report/tables/collapse_steps.h"
 #include "kelvin/report/tables/comparison.h"
-#include "kelvin/report/tables/layer_table.h"
 #include "kelvin/report/tables/table.h"
 
 namespace kelvin {
@@ -35,7 +36,7 @@ bool has_named_points(const LineFigure& figure) {
   });
 }
 
-Table table_of(const LineFigure& figure) {
+Table data_table(const LineFigure& figure) {
   Table table;
   const bool has_layers = !figure.x.names.empty();
   const bool has_points = has_named_points(figure);
@@ -62,7 +63,7 @@ Table table_of(const LineFigure& figure) {
   return table;
 }
 
-Table table_of(const HistogramFigure& figure) {
+Table data_table(const HistogramFigure& figure) {
   Table table{.title = "", .columns = {{.name = "low"}, {.name = "high"}}, .rows = {}};
   for (const auto& population : figure.populations) {
     table.columns.push_back({.name = population.label});
@@ -82,7 +83,7 @@ std::map<std::string, std::string> figure_csvs(const PageInput& input) {
       {"fit-and-collapse", csv_of(collapse_table(input.runs))}};
   for (const auto& figure : run_figures(input.runs, compare(input.runs))) {
     csvs[figure.name] =
-        csv_of(std::visit([](const auto& each) { return table_of(each); }, figure.figure));
+        csv_of(std::visit([](const auto& each) { return data_table(each); }, figure.figure));
   }
   return csvs;
 }

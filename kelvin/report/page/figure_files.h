@@ -11,7 +11,7 @@ namespace kelvin {
 std::map<std::string, std::string> figure_svgs(const PageInput& input);
 
 // The data of every figure of the page by the figure's name, as CSV; and, as "fit-and-collapse",
-// what the page says of each run in a sentence (collapse_table.h).
+// what the page says of each run in a sentence (tables/collapse_steps.h).
 std::map<std::string, std::string> figure_csvs(const PageInput& input);
 
 }  // namespace kelvin

@@ -19,13 +19,4 @@ Term term(const std::string& name);
 // Every name it knows, in the order of a report.
 const std::vector<Term>& glossary();
 
-// The part of the glossary that is about calibration.
-const std::vector<Term>& calibration_glossary();
-
-// The part of the glossary that is about neural collapse.
-const std::vector<Term>& collapse_glossary();
-
-// The part of the glossary that is about spectra, layers, weights and gradients.
-const std::vector<Term>& layer_glossary();
-
 }  // namespace kelvin

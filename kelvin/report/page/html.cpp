@@ -1,5 +1,7 @@
 #include "kelvin/report/page/html.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 
 namespace kelvin {
@@ -71,6 +73,29 @@ std::string slug(std::string_view text) {
   }
   while (slugged.ends_with('-')) slugged.pop_back();
   return slugged;
+}
+
+std::string paragraph(const std::string& html, const std::string& classes) {
+  return "<p" + (classes.empty() ? "" : " class=\"" + classes + "\"") + ">" + html + "</p>\n";
+}
+
+std::string heading(const std::string& text) { return "<h2>" + escape_html(text) + "</h2>\n"; }
+
+std::string strong(const std::string& text) { return "<strong>" + escape_html(text) + "</strong>"; }
+
+std::string details(const std::string& summary_text, const std::string& html) {
+  return "<details><summary>" + escape_html(summary_text) + "</summary>\n" + html + "</details>\n";
+}
+
+std::string note_list(const std::vector<std::string>& texts) {
+  if (texts.empty()) return "";
+  std::string html = "<ul class=\"notes\">\n";
+  for (const auto& text : texts) html += "<li>" + escape_html(text) + "</li>\n";
+  return html + "</ul>\n";
+}
+
+std::string counted(size_t count, const std::string& thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 }  // namespace kelvin

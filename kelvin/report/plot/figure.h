@@ -2,25 +2,16 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "kelvin/report/plot/scale.h"
 
 namespace kelvin {
 
 // Plots as SVG: text stays text, colours follow the reader's light or dark mode,
 // no script is needed to see them.  Values that are not finite (or not positive
 // on a log axis) are gaps.
-
-struct Axis {
-  std::string label = {};
-  bool is_log = false;
-  bool is_percent = false;  // values are fractions
-  bool is_whole = false;    // no ticks between whole numbers
-  std::optional<double> low = {};
-  std::optional<double> high = {};
-  std::vector<std::string> names = {};  // for x: the texts at 0, 1, 2, ...
-};
 
 struct PlotPoint {
   double x = 0;
@@ -92,20 +83,5 @@ std::vector<Bin> bins_of(const HistogramFigure& figure);
 
 std::string svg_of(const LineFigure& figure);
 std::string svg_of(const HistogramFigure& figure);
-
-// The style that the figures of one page share.
-std::string figure_css();
-// One figure with its style inside, for a file of its own.
-std::string standalone_svg(const std::string& svg);
-
-// Colours for `count` ordered groups, cold to warm, and one for what belongs to no group.
-int64_t palette_colour(size_t index, size_t count);
-inline constexpr int64_t kNeutralColour = 7;
-
-// Round numbers in [low, high], about `count` of them.
-std::vector<double> linear_ticks(double low, double high, int64_t count);
-// Powers of ten in [low, high], thinned out to about `count`; with 2 and 5 if
-// the range is short.  Needs 0 < low.
-std::vector<double> log_ticks(double low, double high, int64_t count);
 
 }  // namespace kelvin

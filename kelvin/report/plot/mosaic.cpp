@@ -237,7 +237,7 @@ Picture enlarged(const Picture& picture, int64_t factor) {
   return large;
 }
 
-Picture shrunk(const Picture& picture, double scale) {
+Picture scaled_down(const Picture& picture, double scale) {
   const auto side = [scale](int64_t length) {
     return std::max<int64_t>(std::llround(static_cast<double>(length) * scale), 1);
   };
@@ -255,7 +255,7 @@ Picture as_drawn(const MosaicImage& image) {
         " must have 3 bytes per pixel, got ", given, " bytes");
   const auto side = std::max(picture.width, picture.height);
   if (side <= kLargestSide) return enlarged(picture, kLargestSide / side);
-  return shrunk(picture, static_cast<double>(kLargestSide) / static_cast<double>(side));
+  return scaled_down(picture, static_cast<double>(kLargestSide) / static_cast<double>(side));
 }
 
 void paste(const Picture& picture, int64_t left, int64_t top, Picture& canvas) {

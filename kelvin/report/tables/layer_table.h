@@ -5,13 +5,8 @@
 
 #include "kelvin/core/reading.h"
 #include "kelvin/report/tables/table.h"
-#include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
-
-// For scripts, a row per run: when its sampled training images were all right and when its rank had
-// come down (CollapseSteps).  A cell is empty where it never happened or was not measured.
-Table collapse_table(const std::vector<Run>& runs);
 
 // Readings of layers for people: one row per layer, one column per name, a few columns per table,
 // and what each column means below.

@@ -205,17 +205,17 @@ std::string columns_text(const Table& table, size_t width) {
   return text;
 }
 
-std::string paragraph(const std::string& text, size_t width) {
+std::string wrapped_paragraph(const std::string& text, size_t width) {
   return join(wrapped_lines(text, width), "\n") + "\n";
 }
 
 }  // namespace
 
 std::string fitted_text(const Table& table, size_t width) {
-  std::string text = table.title.empty() ? "" : paragraph(table.title, width) + "\n";
+  std::string text = table.title.empty() ? "" : wrapped_paragraph(table.title, width) + "\n";
   text += columns_text(table, width);
   for (size_t i = 0; i < table.notes.size(); ++i) {
-    text += (i == 0 ? "\n" : "") + paragraph(table.notes[i], width);
+    text += (i == 0 ? "\n" : "") + wrapped_paragraph(table.notes[i], width);
   }
   return text;
 }

@@ -136,8 +136,8 @@ struct Sides {
   bool has_unfinished = false;
 };
 
-SeedValues measured_in(const RunList& list, const Quantity& quantity,
-                       const std::optional<double>& accuracy, Sides& sides) {
+SeedValues measured_side(const RunList& list, const Quantity& quantity,
+                         const std::optional<double>& accuracy, Sides& sides) {
   SeedValues measured;
   std::set<int64_t> seeds;
   for (const auto* run : list) {
@@ -285,8 +285,8 @@ std::vector<Verdict> verdicts(const std::vector<Run>& runs, const std::vector<Cl
     for (const auto& quantity : claimed_quantities(runs, claim)) {
       for (const auto& [context, at_runs] : at_by_context) {
         Sides sides;
-        sides.at = measured_in(at_runs, quantity, accuracy, sides);
-        sides.against = measured_in(against_by_context[context], quantity, accuracy, sides);
+        sides.at = measured_side(at_runs, quantity, accuracy, sides);
+        sides.against = measured_side(against_by_context[context], quantity, accuracy, sides);
         all.push_back(judge(claim, quantity, context, sides));
       }
     }

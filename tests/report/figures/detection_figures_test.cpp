@@ -1,10 +1,9 @@
-#include "kelvin/report/figures/detection_figures.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/page/figure_files.h"
 #include "tests/report/report_runs.h"
 

@@ -1,11 +1,10 @@
-#include "kelvin/report/figures/layer_figures.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "kelvin/report/figures/figures.h"
 #include "tests/report/report_runs.h"
 
 namespace kelvin::layer_figures_test {
@@ -130,6 +129,43 @@ TEST(LayerFigures, RingEachGroupByItsOwnThreshold) {
 
 TEST(LayerFigures, OfRunsWithoutLayersAreNone) {
   EXPECT_TRUE(figures_of({bare_run(1, 0)}).empty());
+}
+
+TEST(LayerFigures, ScaleTheSpectrumToItsFirstValueAndDropRounding) {
+  auto run = bare_run(1, 0);
+  for (const auto& [index, value] :
+       std::vector<std::pair<int64_t, double>>{{1, 2}, {0, 8}, {2, 1e-13}}) {
+    run.readings.push_back({.name = "singular_value",
+                            .value = value,
+                            .index = index,
+                            .definition = {{"shift_free", true}}});
+  }
+  const auto figures = figures_of({run});
+  const auto& points = find_lines(figures, "spectrum")->series[0].points;
+  ASSERT_EQ(points.size(), 2);
+  EXPECT_EQ(points[0].y, 1);
+  EXPECT_EQ(points[1].y, 0.25);
+}
+
+TEST(LayerFigures, MarkTheFirstLayerAsGoodAsTheLast) {
+  auto run = bare_run(1, 0);
+  for (const auto& [layer, value] :
+       std::vector<std::pair<std::string, double>>{{"a", 0.5}, {"b", 0.895}, {"c", 0.9}}) {
+    run.readings.push_back(
+        {.name = "probe_accuracy", .value = value, .layer = layer, .split = "test"});
+    run.readings.push_back({.name = "probe_accuracy",
+                            .value = value / 2,
+                            .layer = layer,
+                            .split = "test",
+                            .ood = "svhn"});
+  }
+  run.readings.push_back({.name = "kappa", .value = 2. / 3, .definition = {{"threshold", 0.99}}});
+  const auto figures = figures_of({run});
+  const auto* probes = find_lines(figures, "probes-svhn");
+  ASSERT_NE(probes, nullptr);
+  EXPECT_EQ(probes->x.names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(probes->marks[0].x, 1);
+  EXPECT_EQ(probes->series[1].points[2].y, 0.45);
 }
 
 }  // namespace kelvin::layer_figures_test

@@ -1,10 +1,9 @@
-#include "kelvin/report/figures/trajectory_figures.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "kelvin/report/figures/figures.h"
 #include "tests/report/report_runs.h"
 
 namespace kelvin::trajectory_figures_test {

@@ -22,4 +22,19 @@ TEST(Slug, HoldsOnlyLettersDigitsAndSingleDashes) {
   EXPECT_EQ(slug("<>"), "");
 }
 
+TEST(NoteList, EscapesItsItemsAndIsNothingWithoutAny) {
+  EXPECT_EQ(note_list({}), "");
+  EXPECT_EQ(note_list({"a < b"}), "<ul class=\"notes\">\n<li>a &lt; b</li>\n</ul>\n");
+}
+
+TEST(ReportAssets, AreWhatThePageNeedsAndAskForNothing) {
+  for (const char* name : {"figure", "page", "readout"}) {
+    const auto& text = report_assets().at(name);
+    EXPECT_FALSE(text.empty()) << name;
+    for (const char* part : {"url(", "@import", "http", "</s"}) {
+      EXPECT_EQ(text.find(part), std::string::npos) << name << ": " << part;
+    }
+  }
+}
+
 }  // namespace kelvin::html_test

@@ -1,10 +1,25 @@
-#include "kelvin/report/figures/figure_input.h"
+#include "kelvin/report/figures/figures.h"
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/report/report_runs.h"
 
-namespace kelvin::figure_input_test {
+namespace kelvin::figures_test {
+
+std::vector<RunFigure> figures_of(const Runs& runs) { return run_figures(runs, compare(runs)); }
+
+TEST(RunFigures, OfARunWithoutResultsAreNone) { EXPECT_TRUE(figures_of({bare_run(1, 0)}).empty()); }
+
+TEST(RunFigures, HaveUniqueNames) {
+  auto run = bare_run(1, 0);
+  run.scores = {{.detector = "a", .ood = "b c", .id_scores = {1}, .ood_scores = {2}},
+                {.detector = "a b", .ood = "c", .id_scores = {1}, .ood_scores = {2}}};
+  std::set<std::string> names;
+  for (const auto& figure : figures_of({run})) EXPECT_TRUE(names.insert(figure.name).second);
+  EXPECT_EQ(names.size(), 4);  // scores and ROC of each
+}
 
 TEST(FigureInput, AveragesTheRunsOfAPoint) {
   const auto points = mean_points({{1, {2, 4}}, {3, {5}}});
@@ -52,4 +67,4 @@ TEST(FigureInput, FindsTheDefinitionOfTheFirstReadingThatFits) {
   EXPECT_EQ(definition_of(in, named("norm")), "");
 }
 
-}  // namespace kelvin::figure_input_test
+}  // namespace kelvin::figures_test

@@ -1,7 +1,8 @@
-#include "kelvin/report/figures/figure_input.h"
+#include "kelvin/report/figures/figures.h"
 
 #include <algorithm>
 
+#include "kelvin/report/plot/svg.h"
 #include "kelvin/report/tables/run_values.h"
 
 namespace kelvin {
@@ -12,6 +13,17 @@ constexpr const char* kSeedBand =
     "to the largest seed.";
 
 }  // namespace
+
+std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison) {
+  const FigureInput in{.runs = runs, .comparison = comparison};
+  std::vector<RunFigure> figures;
+  add_temperature_figures(in, figures);
+  add_training_figures(in, figures);
+  add_trajectory_figures(in, figures);
+  add_layer_figures(in, figures);
+  add_detection_figures(in, figures);
+  return figures;
+}
 
 ReadingFilter named(const std::string& name) {
   return [name](const Reading& reading) { return reading.name == name; };
@@ -44,6 +56,22 @@ std::string definition_of(const FigureInput& in, const ReadingFilter& fits,
     }
   }
   return "";
+}
+
+std::string rank_definition(const FigureInput& in) {
+  for (const auto& run : in.runs) {
+    const auto* reading = default_reading(run, {.name = "solution_rank"});
+    if (reading == nullptr) continue;
+    return definition_text(reading->definition,
+                           {"split", "samples", "upper_bound", "bound_by_width", "curve"});
+  }
+  return "";
+}
+
+bool is_default_spectrum(const Reading& reading) {
+  return definition_flag(reading.definition, "shift_free", true) &&
+         definition_flag(reading.definition, "bias", true) && reading.split != "train" &&
+         reading.layer.empty();
 }
 
 std::optional<size_t> shown_auroc(const FigureInput& in, const std::string& ood) {

@@ -1,8 +1,9 @@
-#include "kelvin/report/figures/collapse_steps.h"
+#include "kelvin/report/tables/collapse_steps.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "kelvin/report/tables/run_values.h"
 
@@ -88,6 +89,11 @@ std::string rank_text(const CollapseSteps& steps) {
   return steps.rank_at_end ? "rank never more than one above its last, " : "";
 }
 
+template <typename Number>
+std::string step_cell(const std::optional<Number>& number) {
+  return number ? fmt::format("{}", *number) : "";
+}
+
 }  // namespace
 
 CollapseSteps collapse_steps(const Run& run) {
@@ -108,6 +114,21 @@ std::string collapse_text(const CollapseSteps& steps) {
                       "sampled training images right";
   return rank_text(steps) +
          (steps.fitted ? images + " at step " + std::to_string(*steps.fitted) : "never " + images);
+}
+
+Table collapse_table(const std::vector<Run>& runs) {
+  Table table{.columns = {{.name = "run"}}};
+  for (const char* name :
+       {"steps", "fitted_step", "collapse_step", "rank_at_fit", "rank_at_end", "sampled_images"}) {
+    table.columns.push_back({.name = name, .alignment = Alignment::right});
+  }
+  for (const auto& run : runs) {
+    const auto steps = collapse_steps(run);
+    table.rows.push_back({run.path.string(), step_cell(steps.last), step_cell(steps.fitted),
+                          step_cell(steps.rank_settled), step_cell(steps.rank_at_fit),
+                          step_cell(steps.rank_at_end), step_cell(steps.sampled)});
+  }
+  return table;
 }
 
 }  // namespace kelvin

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "kelvin/report/tables/table.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -30,5 +32,9 @@ CollapseSteps collapse_steps(const Run& run);
 // "rank within one of its last from step 40 on, all 1000 sampled training images right at step
 // 120"; empty if the rank did not come down and the images were never all right.
 std::string collapse_text(const CollapseSteps& steps);
+
+// For scripts, a row per run: when its sampled training images were all right and when its rank had
+// come down.  A cell is empty where it never happened or was not measured.
+Table collapse_table(const std::vector<Run>& runs);
 
 }  // namespace kelvin

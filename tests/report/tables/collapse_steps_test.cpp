@@ -1,14 +1,15 @@
-#include "kelvin/report/figures/collapse_steps.h"
+#include "kelvin/report/tables/collapse_steps.h"
 
 #include <gtest/gtest.h>
 
+#include "kelvin/report/page/figure_files.h"
 #include "tests/report/report_runs.h"
 
 namespace kelvin::collapse_steps_test {
 
 // Rank 9 at the initialisation, then (training accuracy, rank) at steps 10, 20, ...
-Run run_of(const std::vector<std::pair<double, double>>& epochs) {
-  auto run = bare_run(100, 0);
+Run run_of(const std::vector<std::pair<double, double>>& epochs, double temperature = 100) {
+  auto run = bare_run(temperature, 0);
   add_metrics(run, epochs);
   return run;
 }
@@ -77,6 +78,32 @@ TEST(CollapseSteps, SayHowManyTrainingImagesWereLookedAt) {
   run.config.set("data.train_samples", 400);
   EXPECT_EQ(collapse_text(collapse_steps(run)),
             settled + "all 400 sampled training images right at step 20");
+}
+
+TEST(CollapseTable, HasARowPerRunAndEmptyCellsForWhatNeverHappened) {
+  auto both = run_of({{0.5, 5}, {0.9, 4}, {1, 4.5}, {1, 4}}, 100);
+  both.config.set("measure.epoch_samples", 1000);
+  const auto never_fell = run_of({{0.5, 9}, {1, 9}}, 1);
+  const auto never_fitted = run_of({{0.5, 3}, {0.999, 3}}, 10);
+  const auto table = collapse_table({both, never_fell, never_fitted, bare_run(2, 0)});
+  EXPECT_EQ(csv_of(table),
+            "run,steps,fitted_step,collapse_step,rank_at_fit,rank_at_end,sampled_images\n"
+            "runs/t100s0,40,30,10,4.5,4,1000\n"
+            "runs/t1s0,20,20,,9,9,\n"
+            "runs/t10s0,20,,10,,3,\n"
+            "runs/t2s0,,,,,,\n");
+}
+
+TEST(CollapseTable, LeavesRanksOutThatWereNotMeasured) {
+  auto run = run_of({{1, 9}}, 1);
+  for (auto& line : run.metrics) line.erase("solution_rank");
+  EXPECT_EQ(collapse_table({run}).rows.at(0),
+            (std::vector<std::string>{"runs/t1s0", "10", "10", "", "", "", ""}));
+}
+
+TEST(CollapseTable, IsAmongTheCsvsOfAReport) {
+  const Runs runs = {run_of({{0.5, 5}, {1, 4}}, 1)};
+  EXPECT_EQ(figure_csvs({.runs = runs}).at("fit-and-collapse"), csv_of(collapse_table(runs)));
 }
 
 }  // namespace kelvin::collapse_steps_test
