@@ -214,7 +214,7 @@ TEST(NormReluVectors, AreForMultiplesOfSixteenChannels) {
 
 TEST(MissingKernel, SaysSo) {
   EXPECT_EQ(error_of([] { missing_kernel(); }),
-            "kelvin/math: a kernel was called that this processor has no instructions for");
+            "kelvin/kernels: a kernel was called that this processor has no instructions for");
 }
 
 }  // namespace kelvin::batch_norm_vectors_test
