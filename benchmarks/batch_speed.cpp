@@ -64,7 +64,7 @@ int main(int count, char** arguments) {
   at::set_num_threads(1);
   const auto dataset = kelvin::load_dataset("cifar10", {.data_folder = arguments[1]});
   const kelvin::BatchMaker batches(
-      dataset.mean, dataset.deviation,
+      dataset.mean, dataset.std_dev,
       {.augmentation = kelvin::Augmentation::crop_flip, .seed = kSeed, .on_all_cores = false});
   if (std::string(arguments[2]) == "dump") {
     dump(batches, dataset.train, arguments[3]);

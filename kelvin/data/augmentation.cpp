@@ -25,11 +25,11 @@ ChannelStatistics statistics_of(Normalisation normalisation, const ChannelStatis
     case Normalisation::dataset:
       return own;
     case Normalisation::imagenet:
-      return {.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}};
+      return {.mean = {0.485, 0.456, 0.406}, .std_dev = {0.229, 0.224, 0.225}};
     case Normalisation::half:
-      return {.mean = {0.5, 0.5, 0.5}, .deviation = {0.5, 0.5, 0.5}};
+      return {.mean = {0.5, 0.5, 0.5}, .std_dev = {0.5, 0.5, 0.5}};
     case Normalisation::none:
-      return {.mean = {0, 0, 0}, .deviation = {1, 1, 1}};
+      return {.mean = {0, 0, 0}, .std_dev = {1, 1, 1}};
   }
   return own;
 }
@@ -99,10 +99,10 @@ Box draw_box(const PictureSize& size, HashStream& stream) {
   const double area = static_cast<double>(size.width) * static_cast<double>(size.height);
   const auto log_ratio = static_cast<float>(std::log(kLargestRatio));
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const double share = stream.uniform(static_cast<float>(kLeastArea), 1);
+    const double fraction = stream.uniform(static_cast<float>(kLeastArea), 1);
     const double ratio = std::exp(stream.uniform(-log_ratio, log_ratio));
-    const auto width = std::llround(std::sqrt(area * share * ratio));
-    const auto height = std::llround(std::sqrt(area * share / ratio));
+    const auto width = std::llround(std::sqrt(area * fraction * ratio));
+    const auto height = std::llround(std::sqrt(area * fraction / ratio));
     if (width < 1 || height < 1 || width > size.width || height > size.height) continue;
     return {.left = static_cast<double>(stream.below(size.width - width + 1)),
             .top = static_cast<double>(stream.below(size.height - height + 1)),

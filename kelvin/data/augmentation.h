@@ -10,7 +10,8 @@
 
 namespace kelvin {
 
-// What pixels in [0, 1] become before a network sees them: (pixel - mean) / deviation per channel.
+// What pixels in [0, 1] become before a network sees them: (pixel - mean) / standard deviation per
+// channel.
 enum class Normalisation {
   dataset,   // by the dataset's own statistics
   imagenet,  // by those of ImageNet, whatever the data: what most published weights expect
@@ -23,7 +24,7 @@ Normalisation normalisation_of(const std::string& name);
 
 struct ChannelStatistics {
   std::array<double, 3> mean = {0.5, 0.5, 0.5};
-  std::array<double, 3> deviation = {0.5, 0.5, 0.5};
+  std::array<double, 3> std_dev = {0.5, 0.5, 0.5};
 };
 
 // What the normalisation uses for a dataset whose own statistics are `own`.

@@ -98,16 +98,16 @@ std::vector<int64_t> shuffled_sample(uint64_t seed, int64_t count, int64_t sampl
   return order;
 }
 
-BatchMaker::BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& deviation,
+BatchMaker::BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& std_dev,
                        const BatchOptions& options)
     : options_(options) {
   check(options.type == torch::kFloat32 || options.type == torch::kBFloat16,
         "BatchMaker: batches are float32 or bfloat16, not ", c10::toString(options.type));
   for (size_t channel = 0; channel < 3; ++channel) {
-    check(deviation.at(channel) > 0, "BatchMaker: deviation must be above 0, got ",
-          deviation.at(channel));
-    const auto scale = static_cast<float>(1 / (255 * deviation.at(channel)));
-    const auto shift = static_cast<float>(-mean.at(channel) / deviation.at(channel));
+    check(std_dev.at(channel) > 0, "BatchMaker: deviation must be above 0, got ",
+          std_dev.at(channel));
+    const auto scale = static_cast<float>(1 / (255 * std_dev.at(channel)));
+    const auto shift = static_cast<float>(-mean.at(channel) / std_dev.at(channel));
     for (size_t byte = 0; byte < 256; ++byte) {
       const float value = static_cast<float>(byte) * scale + shift;
       floats_.at(channel).at(byte) = value;
@@ -117,7 +117,7 @@ BatchMaker::BatchMaker(const std::array<double, 3>& mean, const std::array<doubl
 }
 
 BatchMaker::BatchMaker(const Dataset& dataset, BatchOptions options)
-    : BatchMaker(dataset.mean, dataset.deviation, [&] {
+    : BatchMaker(dataset.mean, dataset.std_dev, [&] {
         options.upsample_to = dataset.upsample_to;
         return options;
       }()) {}

@@ -39,7 +39,7 @@ struct BatchOptions {
 // image becomes depends on (seed, epoch, index) alone.
 class BatchMaker {
  public:
-  BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& deviation,
+  BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& std_dev,
              const BatchOptions& options = {});
   // Normalises and enlarges as a network that is trained on `dataset` expects it.
   explicit BatchMaker(const Dataset& dataset, BatchOptions options = {});

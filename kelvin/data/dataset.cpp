@@ -95,9 +95,9 @@ void resize_images(Dataset& dataset, int64_t side) {
 // How batches are made of the images.
 void set_appearance(Dataset& dataset, const DatasetRequest& request) {
   const auto statistics =
-      statistics_of(request.normalisation, {.mean = dataset.mean, .deviation = dataset.deviation});
+      statistics_of(request.normalisation, {.mean = dataset.mean, .std_dev = dataset.std_dev});
   dataset.mean = statistics.mean;
-  dataset.deviation = statistics.deviation;
+  dataset.std_dev = statistics.std_dev;
   const auto shape = dataset.test.shape();
   check(request.upsample_to == 0 || request.upsample_to >= std::max(shape.height, shape.width),
         "data.upsample: must not be below the images' ", std::max(shape.height, shape.width),

@@ -43,8 +43,8 @@ struct Dataset {
   Images train;            // empty for a collection of images without a training split
   Images validation = {};  // held out of the training images, if that was asked for
   Images test;
-  std::array<double, 3> mean = {0.5, 0.5, 0.5};       // per channel, of pixels in [0, 1]
-  std::array<double, 3> deviation = {0.5, 0.5, 0.5};  // per channel
+  std::array<double, 3> mean = {0.5, 0.5, 0.5};     // per channel, of pixels in [0, 1]
+  std::array<double, 3> std_dev = {0.5, 0.5, 0.5};  // per channel
   int64_t upsample_to = 0;  // side that batches are enlarged to; 0: as the images are
 
   // What a network sees.

@@ -48,7 +48,7 @@ auto loader(const Draw& draw) {
     for (int64_t channel = 0; channel < 3; ++channel) {
       const auto values = floats.select(1, channel);
       dataset.mean.at(static_cast<size_t>(channel)) = values.mean().item<double>();
-      dataset.deviation.at(static_cast<size_t>(channel)) = values.std().item<double>();
+      dataset.std_dev.at(static_cast<size_t>(channel)) = values.std().item<double>();
     }
     return dataset;
   };

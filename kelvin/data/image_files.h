@@ -11,7 +11,7 @@ namespace kelvin {
 
 struct ImageFileOptions {
   int64_t size = 224;           // of the square that a picture becomes
-  double crop_share = 0.875;    // the centre crop's share of the shorter side: 224 of 256
+  double crop_share = 0.875;    // the centre crop's fraction of the shorter side: 224 of 256
   bool exact_decoding = false;  // decode every pixel of a JPEG, also where a smaller one would do
 };
 

@@ -23,7 +23,7 @@ constexpr int64_t kPictureSide = 224;
 
 // Of ImageNet: what networks for photographs are usually given.
 constexpr std::array<double, 3> kMean = {0.485, 0.456, 0.406};
-constexpr std::array<double, 3> kDeviation = {0.229, 0.224, 0.225};
+constexpr std::array<double, 3> kStdDev = {0.229, 0.224, 0.225};
 
 struct SplitFiles {
   LabelledFiles train = {};  // empty if there is no such split
@@ -104,7 +104,7 @@ auto loader(const Files& find_files) {
     dataset.class_names = train.size() > 0 ? train.class_names : test.class_names;
     dataset.classes = static_cast<int64_t>(dataset.class_names.size());
     dataset.mean = kMean;
-    dataset.deviation = kDeviation;
+    dataset.std_dev = kStdDev;
     if (train.size() > 0) dataset.train = pictures(std::move(train), request, kPictureSide);
     dataset.test = pictures(std::move(test), request, kPictureSide);
     return dataset;

@@ -23,7 +23,7 @@ std::vector<int64_t> chosen_classes(const std::vector<std::string>& wanted,
 // The images of these classes, whose labels become their places in `chosen`.
 Images of_classes(const Images& images, const std::vector<int64_t>& chosen);
 
-// `count` images for the second, the others for the first; each class gives its share.
+// `count` images for the second, the others for the first; each class in proportion.
 struct HeldOut {
   Images kept;
   Images held_out;

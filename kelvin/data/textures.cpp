@@ -21,7 +21,7 @@ struct Frame {
   float cosine = 1;
   float sine = 0;
   float period = 8;        // pixels
-  float thickness = 0.3f;  // share of a period that is foreground
+  float thickness = 0.3f;  // fraction of a period that is foreground
   float shape = 0;         // in [0, 1): whatever else a pattern may vary
   uint64_t seed = 0;       // of the patterns that are random themselves
 
@@ -160,7 +160,8 @@ int64_t draw_texture(uint64_t seed, uint64_t index, std::span<uint8_t> pixels) {
   const auto label = static_cast<int64_t>(index % static_cast<uint64_t>(kTextureClasses));
   HashStream random(seed ^ kTextureGenerator, index);
   const Palette palette = draw_palette(random);
-  // A texture covers more than a glyph does: less contrast gives its image the same deviation.
+  // A texture covers more than a glyph does: less contrast gives its image the same standard
+  // deviation.
   const Color foreground =
       blend(palette.background, palette.foreground, random.uniform(0.5f, 0.85f));
   const Frame frame = draw_frame(random);

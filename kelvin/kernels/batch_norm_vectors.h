@@ -4,7 +4,7 @@
 
 namespace kelvin {
 
-// The kernels of norm_relu_rows.h for processors that have vectors of sixteen floats and bfloat16,
+// The kernels of batch_norm_rows.h for processors that have vectors of sixteen floats and bfloat16,
 // where what belongs to a channel stays in registers while rows go by.
 
 // Whether they can do so many channels on this processor.

@@ -59,7 +59,7 @@ KELVIN_BF16 void pack_pairs(const HeadRows<const Bf16>& rows, int64_t tokens, in
   }
 }
 
-// Makes shares of a row of logits; those beyond the last token become zero.
+// Makes attention weights of a row of logits; those beyond the last token become zero.
 KELVIN_BF16 void softmax_row(float* row, int64_t tokens, float factor) {
   const auto whole = tokens / kLanes * kLanes;
   const auto mask = static_cast<__mmask16>((1U << (tokens - whole)) - 1);
@@ -79,10 +79,10 @@ KELVIN_BF16 void softmax_row(float* row, int64_t tokens, float factor) {
   const auto highest = _mm512_set1_ps(_mm512_reduce_max_ps(most));
   auto sum = _mm512_setzero_ps();
   for (int64_t i = 0; i < tokens; i += kLanes) {
-    const auto share = exponential(
+    const auto weight = exponential(
         _mm512_max_ps(_mm512_set1_ps(kLeastExponent), _mm512_loadu_ps(row + i) - highest));
-    _mm512_storeu_ps(row + i, share);
-    sum += share;
+    _mm512_storeu_ps(row + i, weight);
+    sum += weight;
   }
   const auto inverse = _mm512_set1_ps(1 / _mm512_reduce_add_ps(sum));
   for (int64_t i = 0; i < tokens; i += kLanes) {
@@ -90,18 +90,18 @@ KELVIN_BF16 void softmax_row(float* row, int64_t tokens, float factor) {
   }
 }
 
-// Turns a row of gradients of shares into that of the dot products behind them.
-KELVIN_BF16 void softmax_row_back(const float* shares, int64_t columns, float factor,
+// Turns a row of gradients of attention weights into that of the dot products behind them.
+KELVIN_BF16 void softmax_row_back(const float* weights, int64_t columns, float factor,
                                   float* gradients) {
   auto sum = _mm512_setzero_ps();
   for (int64_t i = 0; i < columns; i += kLanes) {
-    sum = _mm512_fmadd_ps(_mm512_loadu_ps(shares + i), _mm512_loadu_ps(gradients + i), sum);
+    sum = _mm512_fmadd_ps(_mm512_loadu_ps(weights + i), _mm512_loadu_ps(gradients + i), sum);
   }
   const auto mean = _mm512_set1_ps(_mm512_reduce_add_ps(sum));
   const auto scale = _mm512_set1_ps(factor);
   for (int64_t i = 0; i < columns; i += kLanes) {
     const auto distance = _mm512_loadu_ps(gradients + i) - mean;
-    _mm512_storeu_ps(gradients + i, scale * _mm512_loadu_ps(shares + i) * distance);
+    _mm512_storeu_ps(gradients + i, scale * _mm512_loadu_ps(weights + i) * distance);
   }
 }
 
@@ -124,32 +124,32 @@ class HeadWork {
       : shape_(shape),
         columns_(rounded_up(shape.tokens, kLanes)),
         pairs_((shape.tokens + 1) / 2),
-        shares_(static_cast<size_t>((shape.tokens + 1) * columns_)),
+        weights_(static_cast<size_t>((shape.tokens + 1) * columns_)),
         rounded_(static_cast<size_t>(shape.tokens * columns_)),
         panel_(static_cast<size_t>(columns_ * shape.width / 2)) {}
 
   void forward(const Bf16* qkv, int64_t head, Bf16* mixed) {
     const auto to = head_of(mixed, 1, 0, head);
-    compute_shares(qkv, head);
-    round_shares();
+    compute_weights(qkv, head);
+    round_weights();
     pack_pairs(part(qkv, 2, head), shape_.tokens, shape_.width, columns_ / 2, panel_.data());
     multiply_rows(by_columns(), 0, shape_.tokens, shape_.width,
                   Bf16Sink{.results = to.data, .step = to.step});
   }
 
   void backward(const Bf16* qkv, const Bf16* gradients, int64_t head, Bf16* result) {
-    slopes_.resize(shares_.size());
+    slopes_.resize(weights_.size());
     turned_.resize(static_cast<size_t>(pairs_ * columns_));
     const auto seen = head_of(gradients, 1, 0, head);
-    compute_shares(qkv, head);
-    turn(shares_);
+    compute_weights(qkv, head);
+    turn(weights_);
     multiply_turned(seen, head_of(result, 3, 2, head));
     pack_transposed(part(qkv, 2, head), shape_.tokens, shape_.width, panel_.data());
     multiply_rows(by_width(seen), 0, shape_.tokens, columns_,
                   FloatSink{.results = slopes_.data(), .step = columns_});
     for (int64_t row = 0; row < shape_.tokens; ++row) {
       auto* slopes = slopes_.data() + row * columns_;
-      softmax_row_back(shares_.data() + row * columns_, columns_, shape_.factor, slopes);
+      softmax_row_back(weights_.data() + row * columns_, columns_, shape_.factor, slopes);
       round_row(slopes, columns_, rounded_.data() + row * columns_);
     }
     const auto queries = head_of(result, 3, 0, head);
@@ -174,18 +174,18 @@ class HeadWork {
     return head_of(qkv, 3, which, head);
   }
 
-  void compute_shares(const Bf16* qkv, int64_t head) {
+  void compute_weights(const Bf16* qkv, int64_t head) {
     pack_transposed(part(qkv, 1, head), shape_.tokens, shape_.width, panel_.data());
     multiply_rows(by_width(part(qkv, 0, head)), 0, shape_.tokens, columns_,
-                  FloatSink{.results = shares_.data(), .step = columns_});
+                  FloatSink{.results = weights_.data(), .step = columns_});
     for (int64_t row = 0; row < shape_.tokens; ++row) {
-      softmax_row(shares_.data() + row * columns_, shape_.tokens, shape_.factor);
+      softmax_row(weights_.data() + row * columns_, shape_.tokens, shape_.factor);
     }
   }
 
-  void round_shares() {
+  void round_weights() {
     for (int64_t row = 0; row < shape_.tokens; ++row) {
-      round_row(shares_.data() + row * columns_, columns_, rounded_.data() + row * columns_);
+      round_row(weights_.data() + row * columns_, columns_, rounded_.data() + row * columns_);
     }
   }
 
@@ -233,7 +233,7 @@ class HeadWork {
   const Bf16AttentionShape shape_;
   const int64_t columns_;  // tokens and zeros behind them
   const int64_t pairs_;
-  AlignedVector<float> shares_;    // [tokens + 1, columns]
+  AlignedVector<float> weights_;   // [tokens + 1, columns]
   AlignedVector<Bf16> rounded_;    // [tokens, columns]
   AlignedVector<uint32_t> panel_;  // [columns, width / 2], in either order
   // For the gradient only.

@@ -7,8 +7,8 @@
 namespace kelvin {
 
 // Self-attention with products of bfloat16 and everything between them in float32, one head at a
-// time: shares of a few hundred tokens never leave the caches, and are computed again for the
-// gradient.
+// time: attention weights of a few hundred tokens never leave the caches, and are computed again
+// for the gradient.
 
 constexpr int64_t kBf16AttentionUnit = 32;  // a head's width must be a multiple of it
 // There must be no more tokens, whose squares a core keeps: 24 MiB of them, 48 for the gradient.

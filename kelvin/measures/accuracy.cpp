@@ -9,7 +9,7 @@
 namespace kelvin {
 namespace {
 
-// Share of right answers and mean negative log-likelihood at the training temperature.
+// Fraction of right answers and mean negative log-likelihood at the training temperature.
 class Accuracy : public Measure, public UsesLogitsAlone {
  public:
   explicit Accuracy(const MeasureContext& context) : temperature_(context.temperature) {}
@@ -71,7 +71,7 @@ class Accuracy : public Measure, public UsesLogitsAlone {
 
 const bool accuracy_registered = measures().add(
     "accuracy", {
-                    .summary = "share of right answers, negative log-likelihood",
+                    .summary = "fraction of right answers, negative log-likelihood",
                     .reference = "",
                     .make = [](const MeasureContext& context,
                                Settings&) { return std::make_unique<Accuracy>(context); },

@@ -21,12 +21,12 @@ torch::Tensor hits_of(const LinearClassifier& probe, const torch::Tensor& featur
 
 // What features are divided by.  Those that do nothing but round, next to their own mean or to the
 // liveliest feature of the layer, are dead, at any scale of the layer: they become 0.
-torch::Tensor safe_deviation(const torch::Tensor& features, const torch::Tensor& mean) {
+torch::Tensor safe_std_dev(const torch::Tensor& features, const torch::Tensor& mean) {
   constexpr double kRounding = 1e-6;  // of a float32 mean
-  constexpr double kLeastShare = 1e-8;
-  const auto deviation = features.std(0, /*unbiased=*/false);
-  const auto least = torch::maximum(kRounding * mean.abs(), kLeastShare * deviation.max());
-  return deviation.masked_fill(deviation <= least, std::numeric_limits<double>::infinity());
+  constexpr double kLeastFraction = 1e-8;
+  const auto std_dev = features.std(0, /*unbiased=*/false);
+  const auto least = torch::maximum(kRounding * mean.abs(), kLeastFraction * std_dev.max());
+  return std_dev.masked_fill(std_dev <= least, std::numeric_limits<double>::infinity());
 }
 
 // The fits of one layer, from strong penalties to weak ones, each from the one before.
@@ -149,13 +149,13 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
   };
   auto train = rows(train_, train_labels);
   const auto mean = train.mean(0);
-  const auto deviation = safe_deviation(train, mean);
-  train.sub_(mean).div_(deviation);
+  const auto std_dev = safe_std_dev(train, mean);
+  train.sub_(mean).div_(std_dev);
 
   PenaltyChoice choice(train, train_labels, classes_, options_);
   const auto classifier = choice.best();
-  const auto test = rows(test_, test_labels).sub_(mean).div_(deviation);
-  const auto weight = classifier.weight / deviation;
+  const auto test = rows(test_, test_labels).sub_(mean).div_(std_dev);
+  const auto weight = classifier.weight / std_dev;
   ProbeResult result{
       .layer = layer.name,
       .hits = hits_of(classifier, test, test_labels),

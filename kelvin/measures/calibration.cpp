@@ -108,7 +108,7 @@ std::unique_ptr<Measure> make_calibration(const MeasureContext& context, Setting
 
 const bool calibration_registered = measures().add(
     "calibration", {
-                       .summary = "how far probabilities are from the share of right answers: "
+                       .summary = "how far probabilities are from the fraction of right answers: "
                                   "NLL, Brier score, calibration errors, reliability diagram",
                        .reference = "On calibration of modern neural networks, arXiv 1706.04599; "
                                     "class-wise: arXiv 1910.12656",

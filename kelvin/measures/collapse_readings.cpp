@@ -10,77 +10,11 @@
 namespace kelvin {
 namespace {
 
-using Number = std::optional<double>;
-
 // Of the symbols in all formulas.
 constexpr const char* kSymbols =
     "h: features, mu_c: mean of class c, K: classes with samples, N: samples, p: features, "
     "mu_G = sum_c mu_c / K, m_c = mu_c - mu_G, M = [m_c], S_B = sum_c m_c m_c^T / K, "
     "S_W = sum (h - mu_c)(h - mu_c)^T / N, ETF = (I - 11^T/K) / sqrt(K - 1), norms Frobenius";
-
-Number times(const Number& value, double factor) {
-  return value ? Number(*value * factor) : std::nullopt;
-}
-
-// Gathers the readings of one matrix of features, leaving out what is not defined.
-class Writer {
- public:
-  explicit Writer(const Collapse& collapse) : collapse_(collapse) {
-    const auto& centres = collapse.centres;
-    definition_ = {
-        {"symbols", kSymbols},
-        {"matrix", collapse.layer.empty() ? "the classifier's input (sample x feature)"
-                                          : "features of the layer (sample x feature)"},
-        {"centring", "mean of the class means"},
-        {"classes", centres.size()},
-        {"missing_classes", collapse.classes - centres.size()},
-        {"samples", centres.samples()},
-        {"features", collapse.features},
-        {"passes", collapse.spread ? 2 : 1},
-        {"precision", "float32 forward, float64 sums"},
-        {"split",
-         collapse.split == "train" ? "train" : "test, because no training samples were shown"}};
-    if (collapse.width < collapse.features) {
-      definition_["projected_to"] = collapse.width;
-      definition_["estimated"] = "from projected features";
-    }
-  }
-
-  void add(const char* name, const Number& value, const char* formula,
-           const Definition& more = Definition::object()) {
-    if (!value) return;
-    Reading reading{.name = name,
-                    .value = *value,
-                    .layer = collapse_.layer,
-                    .split = collapse_.split,
-                    .definition = definition_};
-    reading.definition["formula"] = formula;
-    reading.definition.update(more);
-    readings_.push_back(std::move(reading));
-  }
-
-  // Of other samples than the means are of.
-  void add_mismatch(const char* name, const CentreMismatch& mismatch, int64_t count,
-                    const char* formula, bool is_test) {
-    if (mismatch.samples == 0) return;
-    const auto share = static_cast<double>(count) / static_cast<double>(mismatch.samples);
-    Definition more = {{"samples", mismatch.samples}};
-    if (is_test) {
-      more["split"] = "test";
-      more["means"] = "of the training split";
-    }
-    add(name, share, formula, more);
-    if (is_test) readings_.back().split = "test";
-  }
-
-  Reading& last() { return readings_.back(); }
-  Readings taken() { return std::move(readings_); }
-
- private:
-  const Collapse& collapse_;
-  Definition definition_;
-  Readings readings_;
-};
 
 // Centred means of K classes differ in at most K - 1 directions; one more would be rounding.
 int64_t possible_directions(const Collapse& collapse) {
@@ -96,7 +30,7 @@ int64_t inverted_directions(const Collapse& collapse) {
 }
 
 // Tr(S_W S_B^+) where `means` [K, directions] are those of S_B, around any point.
-Number trace_pinv(const Collapse& collapse, const torch::Tensor& means) {
+std::optional<double> trace_pinv(const Collapse& collapse, const torch::Tensor& means) {
   const auto count = inverted_directions(collapse);
   const auto along = means.narrow(1, 0, count);
   const auto between = along.t().matmul(along) / static_cast<double>(means.size(0));
@@ -106,7 +40,7 @@ Number trace_pinv(const Collapse& collapse, const torch::Tensor& means) {
 
 // Tr(S_W S_B^+) with K - 1 inverted directions, whatever they hold; none if one of them holds but
 // the rounding of float64.
-Number trace_svd(const Collapse& collapse) {
+std::optional<double> trace_svd(const Collapse& collapse) {
   const auto count = collapse.centres.size() - 1;
   if (possible_directions(collapse) < count) return std::nullopt;
   const auto means = collapse.spread->coordinates().narrow(1, 0, count);
@@ -115,7 +49,7 @@ Number trace_svd(const Collapse& collapse) {
 }
 
 // `means` [K, width] are whole: what the cutoff leaves out counts in a trace.
-Number trace_ratio(const Collapse& collapse, const torch::Tensor& means) {
+std::optional<double> trace_ratio(const Collapse& collapse, const torch::Tensor& means) {
   const auto between = means.square().sum().item<double>() / static_cast<double>(means.size(0));
   if (between <= 0) return std::nullopt;
   return collapse.spread->total_within() / between;
@@ -124,7 +58,7 @@ Number trace_ratio(const Collapse& collapse, const torch::Tensor& means) {
 Definition definition_of_pinv(const Collapse& collapse) {
   Definition definition = {{"directions", inverted_directions(collapse)},
                            {"cutoff", collapse.cutoff}};
-  // A random map puts a share of what lies across onto every direction.
+  // A random projection adds a fraction of the variance across to every direction.
   if (collapse.width < collapse.features) {
     definition["bias_of_projection"] =
         "too large: Tr S_W / projected_to is added to the variance along each direction";
@@ -132,7 +66,62 @@ Definition definition_of_pinv(const Collapse& collapse) {
   return definition;
 }
 
-void add_nc1(Writer& writer, const Collapse& collapse) {
+}  // namespace
+
+void CentreMismatch::add(const CentreMismatch& other) {
+  samples += other.samples;
+  from_logits += other.from_logits;
+  from_products += other.from_products;
+}
+
+CollapseWriter::CollapseWriter(const Collapse& collapse) : collapse_(collapse) {
+  const auto& centres = collapse.centres;
+  definition_ = {
+      {"symbols", kSymbols},
+      {"matrix", collapse.layer.empty() ? "the classifier's input (sample x feature)"
+                                        : "features of the layer (sample x feature)"},
+      {"centring", "mean of the class means"},
+      {"classes", centres.size()},
+      {"missing_classes", collapse.classes - centres.size()},
+      {"samples", centres.samples()},
+      {"features", collapse.features},
+      {"passes", collapse.spread ? 2 : 1},
+      {"precision", "float32 forward, float64 sums"},
+      {"split",
+       collapse.split == "train" ? "train" : "test, because no training samples were shown"}};
+  if (collapse.width < collapse.features) {
+    definition_["projected_to"] = collapse.width;
+    definition_["estimated"] = "from projected features";
+  }
+}
+
+void CollapseWriter::add(const char* name, const std::optional<double>& value, const char* formula,
+                         const Definition& more) {
+  if (!value) return;
+  Reading reading{.name = name,
+                  .value = *value,
+                  .layer = collapse_.layer,
+                  .split = collapse_.split,
+                  .definition = definition_};
+  reading.definition["formula"] = formula;
+  reading.definition.update(more);
+  readings_.push_back(std::move(reading));
+}
+
+void CollapseWriter::add_mismatch(const char* name, const CentreMismatch& mismatch, int64_t count,
+                                  const char* formula, bool is_test) {
+  if (mismatch.samples == 0) return;
+  const auto fraction = static_cast<double>(count) / static_cast<double>(mismatch.samples);
+  Definition more = {{"samples", mismatch.samples}};
+  if (is_test) {
+    more["split"] = "test";
+    more["means"] = "of the training split";
+  }
+  add(name, fraction, formula, more);
+  if (is_test) readings_.back().split = "test";
+}
+
+void add_nc1(CollapseWriter& writer, const Collapse& collapse) {
   if (!collapse.spread) return;
   const auto means = collapse.spread->coordinates();
   const auto classes = static_cast<double>(collapse.centres.size());
@@ -144,7 +133,7 @@ void add_nc1(Writer& writer, const Collapse& collapse) {
              "mean over i != j of (v_i + v_j) / (2 |mu_i - mu_j|^2), v_c = mean |h - mu_c|^2");
 }
 
-void add_nc1_variants(Writer& writer, const Collapse& collapse) {
+void add_nc1_variants(CollapseWriter& writer, const Collapse& collapse) {
   if (!collapse.spread) return;
   const auto means = collapse.spread->coordinates();
   const auto& counts = collapse.centres.counts;
@@ -170,14 +159,15 @@ void add_nc1_variants(Writer& writer, const Collapse& collapse) {
              "Tr S_W / Tr S_B with mu_G = sum h / N", centring);
 }
 
-void add_nc2(Writer& writer, const torch::Tensor& gram) {
+void add_nc2(CollapseWriter& writer, const torch::Tensor& gram) {
   writer.add("nc2_equinorm", equinorm(gram), "std_c |m_c| / mean_c |m_c|, std over K - 1");
   writer.add("nc2_equiangular", equiangularity(gram),
              "mean over i != j of |cos(m_i, m_j) + 1 / (K - 1)|");
   writer.add("nc2_etf_error", etf_error(gram), "|M^T M / |M^T M| - ETF|");
 }
 
-void add_nc2_variants(Writer& writer, const Collapse& collapse, const torch::Tensor& gram) {
+void add_nc2_variants(CollapseWriter& writer, const Collapse& collapse) {
+  const auto gram = collapse.centres.gram();
   const auto pairs = static_cast<double>(gram.size(0) * gram.size(0));
   writer.add("nc2_etf_error_per_pair", times(etf_error(gram), 1 / pairs),
              "|M^T M / |M^T M| - ETF| / K^2");
@@ -194,117 +184,22 @@ void add_nc2_variants(Writer& writer, const Collapse& collapse, const torch::Ten
              {{"s", collapse.features - 2}});
 }
 
-// Where all means are the same, none is nearest.
-bool has_centres(const Collapse& collapse) {
+bool has_distinct_means(const Collapse& collapse) {
   return collapse.spread && collapse.spread->directions() > 0;
 }
 
-void add_nc4(Writer& writer, const Collapse& collapse) {
-  if (!has_centres(collapse)) return;
+void add_nc4(CollapseWriter& writer, const Collapse& collapse) {
+  if (!has_distinct_means(collapse)) return;
   const auto* formula = "share of samples with argmax logits != argmin_c |h - mu_c|";
   writer.add_mismatch("nc4_ncc_mismatch", collapse.own, collapse.own.from_logits, formula, false);
   writer.add_mismatch("nc4_ncc_mismatch", collapse.test, collapse.test.from_logits, formula, true);
 }
 
-// Of the weight alone, all of its rows.
-void add_weight(Writer& writer, const torch::Tensor& weight) {
-  const auto classes = static_cast<double>(weight.size(0));
-  const auto gram = weight.matmul(weight.t());
-  const auto sum = weight.sum(0).norm().item<double>();
-  const Definition rows = {{"matrix", "weight W of the classifier (class x feature)"},
-                           {"classes", weight.size(0)},
-                           {"missing_classes", 0},
-                           {"centring", "none"}};
-  writer.add("nc0_weight_sum", sum / static_cast<double>(weight.size(1)), "|W^T 1| / p", rows);
-  writer.add("nc0_weight_sum_squared", sum * sum / classes, "|W^T 1|^2 / K", rows);
-  writer.add("nc2_weight_equinorm", equinorm(gram),
-             "std_c |w_c| / mean_c |w_c|, std over K - 1, w_c rows of W", rows);
-  writer.add("nc2_weight_equiangular", equiangularity(gram),
-             "mean over i != j of |cos(w_i, w_j) + 1 / (K - 1)|, w_c rows of W", rows);
-  writer.add("nc2_weight_etf_error", etf_error(gram), "|W W^T / |W W^T| - ETF|", rows);
-  writer.add("nc2_weight_etf_error_per_pair", times(etf_error(gram), 1 / (classes * classes)),
-             "|W W^T / |W W^T| - ETF| / K^2", rows);
-}
-
-// Of weight and means together: the rows of the classes that have samples.
-void add_duality(Writer& writer, const Collapse& collapse) {
-  const auto& means = collapse.centres.centred;
-  const auto weight = collapse.weight.index_select(0, collapse.centres.classes);
-  const auto difference = direction_difference(weight, means);
-  const auto dual = etf_error(weight.matmul(means.t()));
-  const auto pairs = static_cast<double>(weight.size(0) * weight.size(0));
-  writer.add("nc3_self_duality", difference ? Number(*difference * *difference) : std::nullopt,
-             "|W^T / |W| - M / |M||^2");
-  writer.add("nc3_self_duality_norm", difference, "|W^T / |W| - M / |M||");
-  writer.add("nc3_self_duality_per_entry",
-             times(difference, 1 / static_cast<double>(weight.numel())),
-             "|W^T / |W| - M / |M|| / (K p)");
-  writer.add("nc3_dual_etf_error", dual, "|W M / |W M| - ETF|");
-  writer.add("nc2_product_etf_error", times(dual, 1 / pairs), "|W M / |W M| - ETF| / K^2");
-  const auto shifted = means - collapse.centres.sample_mean();
-  writer.add("nc3_dual_etf_error_weighted_mean", etf_error(weight.matmul(shifted.t())),
-             "|W M / |W M| - ETF| with mu_G = sum h / N", {{"centring", "mean of all samples"}});
-  writer.add("nc3_dual_variance", dual_variance(weight, means),
-             "variance over c of <w_c, m_c>, over K - 1");
-}
-
-void add_classifier_nc4(Writer& writer, const Collapse& collapse) {
-  if (has_centres(collapse)) {
-    const auto* formula = "share of samples with argmax W h != argmin_c |h - mu_c|, bias ignored";
-    const auto* name = "nc4_ncc_mismatch_without_bias";
-    writer.add_mismatch(name, collapse.own, collapse.own.from_products, formula, false);
-    writer.add_mismatch(name, collapse.test, collapse.test.from_products, formula, true);
-  }
-  auto logits = collapse.weight.mv(collapse.centres.mean);
-  if (collapse.bias.defined()) logits = logits + collapse.bias;
-  writer.add("nc4_centre_logits", logits.norm().item<double>(),
-             collapse.bias.defined() ? "|W mu_G + b|" : "|W mu_G|, the classifier has no bias");
-}
-
-void add_nc5(Writer& writer, const Collapse& collapse) {
-  const auto means = collapse.centres.means();
-  const auto add = [&](const std::string& ood, const char* name, const torch::Tensor& mean,
-                       const char* formula, int64_t samples) {
-    const auto value = mean_absolute_cosine(means, mean);
-    if (!value) return;
-    writer.add(name, value, formula, {{"centring", "none"}, {"ood_samples", samples}});
-    writer.last().ood = ood;
-  };
-  for (const auto& [ood, sums] : collapse.ood) {
-    const auto samples = sums.samples();
-    add(ood, "orthodev", sums.sums().sum(0) / static_cast<double>(samples),
-        "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of all OOD test samples", samples);
-    const ClassCentres centres(sums);
-    add(ood, "orthodev_class_means", centres.mean,
-        "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of the class means of the OOD test samples",
-        samples);
-  }
-}
-
-}  // namespace
-
 Readings layer_collapse_readings(const Collapse& collapse) {
-  Writer writer(collapse);
+  CollapseWriter writer(collapse);
   add_nc1(writer, collapse);
   add_nc2(writer, collapse.centres.gram());
   add_nc4(writer, collapse);
-  return writer.taken();
-}
-
-Readings classifier_collapse_readings(const Collapse& collapse) {
-  Writer writer(collapse);
-  const auto gram = collapse.centres.gram();
-  add_nc1(writer, collapse);
-  add_nc2(writer, gram);
-  if (collapse.weight.defined()) {
-    add_weight(writer, collapse.weight);
-    add_duality(writer, collapse);
-  }
-  add_nc4(writer, collapse);
-  if (collapse.weight.defined()) add_classifier_nc4(writer, collapse);
-  add_nc5(writer, collapse);
-  add_nc1_variants(writer, collapse);
-  add_nc2_variants(writer, collapse, gram);
   return writer.taken();
 }
 

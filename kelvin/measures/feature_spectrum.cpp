@@ -34,8 +34,8 @@ torch::Tensor random_features(int64_t dims, int64_t count, uint64_t seed) {
   return std::get<0>(order.narrow(0, 0, count).sort());
 }
 
-// `added` is what the tail adds to each eigenvalue, its share outside the anchors times `tail`, as
-// if everything outside them came after it.  What comes before an eigenvalue adds nothing, and
+// `added` is what the tail adds to each eigenvalue, its fraction outside the anchors times `tail`,
+// as if everything outside them came after it.  What comes before an eigenvalue adds nothing, and
 // close to the tail eigenvalues are the tail: nothing is taken away.
 torch::Tensor without_tail(const torch::Tensor& eigenvalues, const torch::Tensor& added,
                            double tail) {
@@ -79,7 +79,7 @@ FeatureSpectrum FeatureSpectrum::enlarged(const SpectrumOptions& options) const 
   return result;
 }
 
-torch::Tensor FeatureSpectrum::looked_at(const torch::Tensor& rows) const {
+torch::Tensor FeatureSpectrum::reduced(const torch::Tensor& rows) const {
   check(rows.dim() == 2 && rows.size(1) == dims_, "FeatureSpectrum: rows must be [rows, ", dims_,
         "], got ", rows.sizes());
   return chosen_.defined() ? rows.index_select(1, chosen_) : sketch_.apply(rows);

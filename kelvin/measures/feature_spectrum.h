@@ -53,10 +53,10 @@ class FeatureSpectrum {
   FeatureSpectrum enlarged(const SpectrumOptions& options) const;
 
   // [rows, dims]
-  void update(const torch::Tensor& rows) { add(looked_at(rows)); }
-  // The same in two steps: what of the rows the spectrum is computed of, [rows, width], not finite
-  // where a sketch is of rows that are not, and adding it.
-  torch::Tensor looked_at(const torch::Tensor& rows) const;
+  void update(const torch::Tensor& rows) { add(reduced(rows)); }
+  // The same in two steps: rows as the spectrum takes them, [rows, width]: chosen features or a
+  // sketch, which is not finite where the rows are not; and adding them.
+  torch::Tensor reduced(const torch::Tensor& rows) const;
   void add(const torch::Tensor& seen);
   // `other` was made and anchored alike.
   void merge(const FeatureSpectrum& other);
@@ -89,8 +89,8 @@ class FeatureSpectrum {
   SpectrumOptions options_;
   FeatureSketch sketch_;
   torch::Tensor chosen_;  // indices of features; undefined: all
-  // The smaller side is cheaper: rows are gathered as long as they are fewer than what is looked
-  // at.
+  // The smaller side is cheaper: rows are gathered as long as they are fewer than the
+  // width.
   std::vector<torch::Tensor> gathered_;
   std::optional<CovarianceAccumulator> covariance_;
   int64_t gathered_rows_ = 0;

@@ -28,7 +28,7 @@ struct Similarities {
 
 // The Frobenius norm that products of samples have without the sketch.  Hashing leaves a product
 // what it is on average, but adds to its square: 1 / width of the product of squared lengths and of
-// itself, times the share of pairs of features that may meet.  Products of two layers, hashed
+// itself, times the fraction of pairs of features that may meet.  Products of two layers, hashed
 // differently, get nothing added.
 double norm_without_sketch(const torch::Tensor& gram, const FeatureSketch& sketch) {
   const auto squares = gram.square().sum().item<double>();

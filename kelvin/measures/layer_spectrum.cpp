@@ -10,6 +10,7 @@
 #include "kelvin/core/text.h"
 #include "kelvin/measures/feature_spectrum.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/spectrum_plan.h"
 #include "kelvin/measures/spectrum_readings.h"
 #include "kelvin/ops/layer_matrices.h"
 #include "kelvin/ops/parallel_for.h"
@@ -17,15 +18,6 @@
 namespace kelvin {
 namespace {
 
-// So many samples at most are those that a sketch's anchors come from.  They are kept in half the
-// bytes: anchors are directions, made orthonormal in float32 whatever they come from.
-constexpr int64_t kMostPilots = 1024;
-constexpr auto kPilotType = torch::kBFloat16;
-constexpr int64_t kPilotBytes = 2;
-// Products of so few samples cost less than a sketch of their features.
-constexpr int64_t kFewSamples = 1024;
-// Each on a core of its own, if the memory allows it: what they take is counted.
-constexpr int64_t kSpectraAtOnce = 2;
 constexpr int64_t kCurvePoints = 25;  // of the curve over gamma, from 1e-4 to 1e-1
 
 struct LayerSpectrumOptions {
@@ -197,39 +189,20 @@ class LayerSpectrum : public Measure {
   }
 
   int64_t memory(const Record& example, int64_t /*samples*/) const override {
-    const auto plan = planned(example);
-    int64_t of_pass = 0;
-    int64_t largest_pass = 0;
-    for (size_t i = 0; i < plan.passes.size(); ++i) {
-      of_pass = i > 0 && plan.passes[i] == plan.passes[i - 1] ? of_pass : 0;
-      of_pass += plan.bytes[i];
-      largest_pass = std::max(largest_pass, of_pass);
-    }
-    return plan.held + largest_pass;
+    return planned(example).peak();
   }
 
  private:
-  // In which pass each layer is served, what its sums take then, and what there is throughout: the
-  // maps of all layers, before they have them the samples that they are made of, and what
-  // computing spectra takes.
-  struct Plan {
-    std::vector<int64_t> passes;
-    std::vector<int64_t> bytes;
-    int64_t held = 0;
-    int64_t at_once = 1;  // layers that are added to, or computed, at the same time
+  SpectrumLimits limits() const {
+    return {.memory = context_.memory, .samples = context_.test_samples};
+  }
 
-    int64_t count() const { return passes.empty() ? 0 : passes.back() + 1; }
-    // Whether each layer does, if it is alone in its pass.
-    bool fits(int64_t memory) const {
-      return std::all_of(bytes.begin(), bytes.end(),
-                         [&](int64_t own) { return held + own <= memory; });
-    }
-  };
+  int64_t pilots() const { return pilot_samples(limits()); }
 
-  // Where little is measured, finding anchors is not to take longer than what they are for.
-  int64_t pilots() const {
-    if (context_.test_samples <= 0) return kMostPilots;
-    return std::clamp<int64_t>(context_.test_samples / 2, 1, kMostPilots);
+  SpectrumPlan planned(const Record& record) const {
+    std::vector<int64_t> features;
+    for (const auto& layer : record.layers) features.push_back(feature_rows(layer.output).size(1));
+    return plan_spectra(features, options_.spectrum, limits());
   }
 
   // Of the layers that this pass was for.
@@ -246,75 +219,6 @@ class LayerSpectrum : public Measure {
     });
   }
 
-  // Other measures take their part.
-  int64_t budget(int64_t held) const {
-    return std::max<int64_t>(0, context_.memory / 4 * 3 - held);
-  }
-
-  // A sketch is exact where samples are few and their features fit.
-  SpectrumOptions options_for(const Record& record) const {
-    auto exact = options_.spectrum;
-    exact.protocol = SpectrumProtocol::exact;
-    if (options_.spectrum.protocol != SpectrumProtocol::sketch ||
-        context_.test_samples > kFewSamples) {
-      return options_.spectrum;
-    }
-    int64_t bytes = 0;
-    int64_t largest = 0;
-    for (const auto& recorded : record.layers) {
-      const auto dims = feature_rows(recorded.output).size(1);
-      const auto own = FeatureSpectrum::bytes_for(dims, context_.test_samples, exact);
-      bytes += own.held;
-      largest = std::max(largest, own.working);
-    }
-    return bytes <= budget(kSpectraAtOnce * largest) ? exact : options_.spectrum;
-  }
-
-  // Layers in their order, to as few passes as the memory allows; and as many of them at once as
-  // cost no further pass.
-  Plan planned(const Record& record) const {
-    const auto most = std::max<int64_t>(at::get_num_threads(), kSpectraAtOnce);
-    const auto smallest = planned(record, 1);
-    for (auto at_once = most; at_once > 1; --at_once) {
-      auto plan = planned(record, at_once);
-      if (plan.count() == smallest.count() && plan.fits(context_.memory)) return plan;
-    }
-    return smallest;
-  }
-
-  Plan planned(const Record& record, int64_t at_once) const {
-    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-    Plan plan{.passes = {}, .bytes = {}, .at_once = at_once};
-    const auto options = options_for(record);
-    int64_t working = 0;
-    int64_t adding = 0;
-    for (const auto& recorded : record.layers) {
-      const auto dims = feature_rows(recorded.output).size(1);
-      const auto own = FeatureSpectrum::bytes_for(dims, context_.test_samples, options);
-      plan.bytes.push_back(own.held);
-      working = std::max(working, own.working);
-      adding = std::max(adding, own.adding);
-      const bool is_sketched =
-          options.protocol == SpectrumProtocol::sketch && dims > options.sketch;
-      const auto pilot = options_.spectrum.anchors > 0 ? pilots() : 0;
-      if (!is_sketched) continue;
-      // Anchors, signs, the mean; and what anchors are made of.
-      plan.held += dims * (kFloat * (options_.spectrum.anchors + 2) + kPilotBytes * pilot);
-    }
-    plan.held += std::max(std::min(at_once, kSpectraAtOnce) * working, at_once * adding);
-    int64_t used = 0;
-    int64_t pass = 0;
-    for (const auto bytes : plan.bytes) {
-      if (used > 0 && used + bytes > budget(plan.held)) {
-        ++pass;
-        used = 0;
-      }
-      used += bytes;
-      plan.passes.push_back(pass);
-    }
-    return plan;
-  }
-
   SeenLayer& find(const std::string& name) {
     const auto found = std::find_if(layers_.begin(), layers_.end(),
                                     [&](const auto& layer) { return layer.name == name; });
@@ -325,7 +229,6 @@ class LayerSpectrum : public Measure {
   void add_new_layers(const Record& record) {
     if (!layers_.empty()) return;
     const auto plan = planned(record);
-    const auto options = options_for(record);
     layers_at_once_ = plan.at_once;
     for (size_t i = 0; i < record.layers.size(); ++i) {
       const auto& recorded = record.layers[i];
@@ -336,7 +239,7 @@ class LayerSpectrum : public Measure {
             byte_text(context_.memory));
       const auto seed = derive_seed(context_.seed, "sketch " + recorded.name);
       layers_.push_back({.name = recorded.name,
-                         .spectrum = FeatureSpectrum(dims, options, seed),
+                         .spectrum = FeatureSpectrum(dims, plan.options, seed),
                          .pass = plan.passes[i]});
     }
   }
@@ -366,10 +269,10 @@ class LayerSpectrum : public Measure {
     check(rows.size(1) == layer.spectrum.dims(), "layer_spectrum: layer '", layer.name,
           "' must have ", layer.spectrum.dims(), " features, has ", rows.size(1));
     if (layer.pilot_rows > 0) set_anchors(layer);
-    const auto seen = layer.spectrum.looked_at(rows);
-    // A sketch has part of every feature, so it is enough to look at that.
-    check_finite(layer, layer.spectrum.is_sketched() ? seen : rows);
-    layer.spectrum.add(seen);
+    const auto reduced = layer.spectrum.reduced(rows);
+    // A sketch has part of every feature, so it is enough to check that.
+    check_finite(layer, layer.spectrum.is_sketched() ? reduced : rows);
+    layer.spectrum.add(reduced);
     layer.values.reset();
   }
 
@@ -382,6 +285,7 @@ class LayerSpectrum : public Measure {
   // the samples or features themselves where these are no more than that.
   void enlarge_unreliable() {
     constexpr int64_t kEnlargement = 4;
+    const auto budget = spectrum_budget(limits());
     auto pass = pass_ + 1;
     int64_t used = 0;
     for (auto& layer : layers_) {
@@ -395,8 +299,8 @@ class LayerSpectrum : public Measure {
       // One at a time is added to and computed.
       const auto bytes = FeatureSpectrum::bytes_for(dims, layer.spectrum.rows(), larger);
       const auto at_work = std::max(bytes.working, bytes.adding);
-      if (bytes.held + at_work > budget(0)) continue;
-      if (used > 0 && used + bytes.held + at_work > budget(0)) {
+      if (bytes.held + at_work > budget) continue;
+      if (used > 0 && used + bytes.held + at_work > budget) {
         ++pass;
         used = 0;
       }

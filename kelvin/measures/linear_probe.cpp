@@ -49,9 +49,9 @@ void read_solver(Settings& settings, ProbeOptions& options) {
   at_least("passes", options.passes, is_published ? 1 : 2);
   at_least("batch", options.batch, 1);
   if (!is_published) return;
-  settings.read("rate", options.rate);
-  check(options.rate > 0 && std::isfinite(options.rate), settings.full_name("rate"),
-        ": must be finite and above 0, got ", options.rate);
+  settings.read("rate", options.learning_rate);
+  check(options.learning_rate > 0 && std::isfinite(options.learning_rate),
+        settings.full_name("rate"), ": must be finite and above 0, got ", options.learning_rate);
 }
 
 void read_penalties(Settings& settings, ProbeOptions& options) {

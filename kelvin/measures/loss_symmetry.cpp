@@ -57,16 +57,16 @@ class LossSymmetry : public Measure {
         tempered_cross_entropy(logits, labels, torch::tensor(temperature_, torch::kFloat64));
     losses_.merge(moments_of(values.sample_losses));
     entropies_ += values.entropies.sum().item<double>();
-    const auto shares = softmax(logits, {.temperature = temperature_});
-    add(unit_sum_, (shares / shares.norm(2, 1, /*keepdim=*/true)).sum(0));
+    const auto probabilities = softmax(logits, {.temperature = temperature_});
+    add(unit_sum_, (probabilities / probabilities.norm(2, 1, /*keepdim=*/true)).sum(0));
     // Behind a normalisation of the logits, or unknown: see Record::weight.
     if (!record.features.defined() || !record.weight.defined()) {
       has_features_ = false;
       return;
     }
     const auto features = record.features.to(torch::kFloat64).flatten(1);
-    const auto errors = shares.scatter_add(1, labels.unsqueeze(1),
-                                           torch::full({labels.size(0), 1}, -1.0, torch::kFloat64));
+    const auto errors = probabilities.scatter_add(
+        1, labels.unsqueeze(1), torch::full({labels.size(0), 1}, -1.0, torch::kFloat64));
     gradient_squares_ += (errors.square().sum(1) * features.square().sum(1)).sum().item<double>();
     add(gradient_sum_, errors.t().matmul(features));
   }

@@ -33,14 +33,14 @@ class Measure {
   virtual ~Measure() = default;
   virtual Needs needs() const = 0;
 
-  // A fixed random sample of the test split, batch by batch, before any update: for what looks at
-  // a few samples closely.  It is as large as the largest that anybody needs; its first ones are
-  // as random as all of it.
+  // A fixed random sample of the test split, batch by batch, before any update: for what
+  // needs a few samples in advance.  It is as large as the largest that anybody needs; its first
+  // ones are as random as all of it.
   virtual void see_sample(const Record& /*record*/) {}
   virtual void update(const Record& record) = 0;
   // Once, if gradients are needed: the layers of this record have them.
   virtual void see_gradients(const Record& /*record*/) {}
-  // After the last update.  True asks to be shown all of the test split again, for a closer look.
+  // After the last update.  True asks to be shown all of the test split again.
   virtual bool wants_another_pass() { return false; }
   // After all of a training split was shown, that of the dataset trained on or an OOD one's.
   // True asks to be shown it again, in another order, before anything else.
@@ -94,21 +94,21 @@ class TakesTestSplit {
   virtual std::string missing_in(const Record& record) const = 0;
 };
 
-// Whether it looks at the training images of OOD datasets.
+// Whether it needs the training images of OOD datasets.
 inline bool needs_ood_training(const Measure& measure) {
   const auto needs = measure.needs();
   return needs.ood && needs.train_split && dynamic_cast<const TakesTestSplit*>(&measure) == nullptr;
 }
 
-// Of a measure that looks at logits and labels and at nothing else of a record: of a dump nothing
+// Of a measure that needs logits and labels and nothing else of a record: of a dump nothing
 // else has to be read for it.
 class UsesLogitsAlone {
  public:
   virtual ~UsesLogitsAlone() = default;
 };
 
-// Of a measure whose curves are worth keeping of every look during training, not only of the end:
-// small ones that change with it.
+// Of a measure whose curves are worth keeping of every snapshot during training, not only of the
+// end: small ones that change with it.
 class KeepsSnapshots {
  public:
   virtual ~KeepsSnapshots() = default;

@@ -3,57 +3,22 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "kelvin/core/check.h"
-#include "kelvin/core/seeds.h"
 #include "kelvin/measures/class_moments.h"
+#include "kelvin/measures/classifier_collapse.h"
 #include "kelvin/measures/collapse_readings.h"
+#include "kelvin/measures/collapse_sums.h"
 #include "kelvin/measures/measure.h"
-#include "kelvin/numerics/feature_sketch.h"
 #include "kelvin/ops/layer_matrices.h"
 
 namespace kelvin {
 namespace {
 
 constexpr const char* kCollapseName = "neural_collapse";
-constexpr int64_t kLeastWidth = 256;  // that features are projected to
-
-// One matrix of features: sums in the first pass, the spread around their means in the second.
-struct SeenFeatures {
-  std::string layer;  // empty for the classifier's input
-  FeatureSketch sketch;
-  std::optional<ClassSums> sums;
-  std::optional<ClassSpread> spread = {};
-  CentreMismatch own = {};
-  CentreMismatch test = {};
-};
-
-// What is looked at in a record, in the order of its readings.
-struct ShownFeatures {
-  std::string layer;
-  torch::Tensor rows;
-};
-
-std::string place_of(const std::string& layer) {
-  return layer.empty() ? "the classifier's input" : "layer '" + layer + "'";
-}
-
-std::vector<ShownFeatures> shown_in(const Record& record) {
-  std::vector<ShownFeatures> shown;
-  if (record.features.defined()) shown.push_back({"", feature_rows(record.features)});
-  for (const auto& layer : record.layers) shown.push_back({layer.name, feature_rows(layer.output)});
-  return shown;
-}
 
 int64_t count_of(const torch::Tensor& flags) { return flags.sum().item<int64_t>(); }
-
-void add(CentreMismatch& to, const CentreMismatch& more) {
-  to.samples += more.samples;
-  to.from_logits += more.from_logits;
-  to.from_products += more.from_products;
-}
 
 // NC0 to NC5 of the classifier's input, and NC1, NC2 and NC4 of every layer, on the training split,
 // or on the test split if nothing else is shown.  The first pass gives the class means, the second
@@ -119,20 +84,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
 
   NamedTensors state() const override {
     NamedTensors tensors;
-    for (const auto& seen : features_) {
-      if (seen.spread) {
-        tensors[seen.layer + "/class_means"] = seen.spread->centres().means();
-        tensors[seen.layer + "/class_counts"] = seen.spread->counts();
-        tensors[seen.layer + "/class_squares"] = seen.spread->squares();
-        tensors[seen.layer + "/within"] = seen.spread->products();
-        tensors[seen.layer + "/mismatches"] =
-            torch::tensor({seen.own.from_logits, seen.own.from_products, seen.test.samples,
-                           seen.test.from_logits, seen.test.from_products});
-      } else {
-        tensors[seen.layer + "/class_sums"] = seen.sums->sums();
-        tensors[seen.layer + "/class_counts"] = seen.sums->counts();
-      }
-    }
+    for (const auto& seen : features_) seen.add_state(tensors);
     for (const auto& [name, sums] : ood_) {
       tensors["ood/" + name + "/class_sums"] = sums.sums();
       tensors["ood/" + name + "/class_counts"] = sums.counts();
@@ -154,42 +106,11 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
   }
 
   int64_t memory(const Record& example, int64_t /*samples*/) const override {
-    const auto limit = width_limit(example);
-    int64_t total = 0;
-    int64_t largest = 0;
-    for (const auto& [layer, rows] : shown_in(example)) {
-      const auto width = layer.empty() ? rows.size(1) : std::min(limit, rows.size(1));
-      total += bytes(example.classes, width);
-      largest = std::max(largest, bytes(example.classes, width));
-    }
-    // Sums are there twice while a batch is added or means are made of them, layer by layer.
-    return total + 2 * largest;
+    return collapse_bytes(example, context_.memory);
   }
 
  private:
   enum class Phase { means, spread, done };
-
-  static int64_t bytes(int64_t classes, int64_t width) {
-    return classes * width * static_cast<int64_t>(sizeof(double));
-  }
-
-  // Layers with more features are projected to so many, so that the sums of all classes take no
-  // more than a third of the memory.  The classifier's input is not: it meets the weights.
-  int64_t width_limit(const Record& record) const {
-    std::vector<int64_t> widths;
-    for (const auto& layer : record.layers) widths.push_back(feature_rows(layer.output).size(1));
-    const auto total = [&](int64_t limit) {
-      int64_t sum = 0;
-      for (const auto width : widths) sum += bytes(record.classes, std::min(limit, width));
-      return sum;
-    };
-    if (total(std::numeric_limits<int64_t>::max()) <= context_.memory / 3) {
-      return std::numeric_limits<int64_t>::max();
-    }
-    auto limit = *std::max_element(widths.begin(), widths.end());
-    while (limit / 2 >= kLeastWidth && total(limit) > context_.memory / 3) limit /= 2;
-    return limit;
-  }
 
   bool is_another_pass_due(Split split) {
     if (split_ != split || phase_ == Phase::done) return false;
@@ -199,8 +120,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     }
     for (auto& seen : features_) {
       // Readings choose among all directions that are there.
-      seen.spread.emplace(ClassCentres(*seen.sums), std::min(cutoff_, kEigenvalueRounding));
-      seen.sums.reset();
+      seen.start_second_pass(std::min(cutoff_, kEigenvalueRounding));
     }
     phase_ = Phase::spread;
     return true;
@@ -224,40 +144,32 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
 
   static void check_finite(const std::string& layer, const torch::Tensor& rows) {
     // The sum of a row is not finite as soon as one number is not.
-    check(torch::isfinite(rows.sum(1)).all().item<bool>(), kCollapseName, ": ", place_of(layer),
-          " must be finite, has a NaN or an infinity");
+    check(torch::isfinite(rows.sum(1)).all().item<bool>(), kCollapseName, ": ",
+          collapse_place(layer), " must be finite, has a NaN or an infinity");
   }
 
   // The projected rows of every matrix of features; makes room for them the first time.
   std::vector<torch::Tensor> rows_of(const Record& record) {
     check_record(record);
-    const auto shown = shown_in(record);
+    const auto shown = collapse_rows(record);
     check(!shown.empty(), kCollapseName, ": needs features or records of layers, got neither");
-    if (features_.empty()) make_room(record, shown);
+    if (features_.empty()) {
+      classes_ = record.classes;
+      features_ = collapse_sums(record, context_.memory, context_.seed);
+    }
     check(shown.size() == features_.size(), kCollapseName,
           ": every batch must have the same layers, ", features_.size(), ", got ", shown.size());
     std::vector<torch::Tensor> rows;
     for (size_t i = 0; i < shown.size(); ++i) {
       const auto& seen = features_[i];
       check(shown[i].layer == seen.layer && shown[i].rows.size(1) == seen.sketch.dims(),
-            kCollapseName, ": every batch must have the same layers; ", place_of(seen.layer),
-            " of ", seen.sketch.dims(), " features became ", place_of(shown[i].layer), " of ",
+            kCollapseName, ": every batch must have the same layers; ", collapse_place(seen.layer),
+            " of ", seen.sketch.dims(), " features became ", collapse_place(shown[i].layer), " of ",
             shown[i].rows.size(1));
       check_finite(seen.layer, shown[i].rows);
       rows.push_back(seen.sketch.apply(shown[i].rows));
     }
     return rows;
-  }
-
-  void make_room(const Record& record, const std::vector<ShownFeatures>& shown) {
-    const auto limit = width_limit(record);
-    classes_ = record.classes;
-    for (const auto& [layer, rows] : shown) {
-      const FeatureSketch sketch(rows.size(1), layer.empty() ? rows.size(1) : limit,
-                                 derive_seed(context_.seed, "collapse " + layer));
-      features_.push_back(
-          {.layer = layer, .sketch = sketch, .sums = ClassSums(record.classes, sketch.width())});
-    }
   }
 
   void see_own(const Record& record) {
@@ -268,7 +180,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
       if (phase_ == Phase::means) {
         seen.sums->update(rows[i], record.labels);
       } else {
-        add(seen.own, mismatch(record, seen.spread->update(rows[i], record.labels)));
+        seen.own.add(mismatch(record, seen.spread->update(rows[i], record.labels)));
       }
     }
   }
@@ -278,7 +190,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
     const auto rows = rows_of(record);
     for (size_t i = 0; i < rows.size(); ++i) {
       auto& seen = features_[i];
-      add(seen.test, mismatch(record, seen.spread->nearest(rows[i])));
+      seen.test.add(mismatch(record, seen.spread->nearest(rows[i])));
     }
   }
 
@@ -325,22 +237,10 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
   void merge_features(const NeuralCollapse& theirs) {
     check(features_.size() == theirs.features_.size(), kCollapseName,
           ": can merge only measures of the same layers");
-    for (size_t i = 0; i < features_.size(); ++i) {
-      auto& ours = features_[i];
-      const auto& other = theirs.features_[i];
-      check(ours.layer == other.layer && ours.sketch.equals(other.sketch), kCollapseName,
-            ": can merge only measures of the same layers");
-      if (ours.spread) {
-        ours.spread->merge(*other.spread);
-        add(ours.own, other.own);
-        add(ours.test, other.test);
-      } else {
-        ours.sums->merge(*other.sums);
-      }
-    }
+    for (size_t i = 0; i < features_.size(); ++i) features_[i].merge(theirs.features_[i]);
   }
 
-  Collapse collapse_of(const SeenFeatures& seen) const {
+  Collapse collapse_of(const CollapseSums& seen) const {
     Collapse collapse{.layer = seen.layer,
                       .split = name_of(*split_),
                       .classes = classes_,
@@ -371,7 +271,7 @@ class NeuralCollapse : public Measure, public TakesTestSplit {
   std::optional<Split> split_;  // that means are of
   Phase phase_ = Phase::means;
   int64_t classes_ = 0;
-  std::vector<SeenFeatures> features_;    // the classifier's input, then all layers in order
+  std::vector<CollapseSums> features_;    // the classifier's input, then all layers in order
   torch::Tensor weight_;                  // undefined if not known
   torch::Tensor bias_;                    // undefined if there is none
   std::map<std::string, ClassSums> ood_;  // of the classifier's input, by dataset

@@ -50,11 +50,11 @@ struct ProbeOptions {
   ProbeTap tap = ProbeTap::output;
   int64_t pool = 2;  // maps are averaged to pool x pool by diagnose
   int64_t max_iterations = 100;
-  double tolerance = 1e-4;  // of the gradient; below it accuracies no longer change
-  int64_t passes = 0;       // over the training split, of the protocols that stream it
-  int64_t batch = 0;        // samples of a minibatch
-  double rate = 1e-3;       // of Adam
-  double threshold = 0.99;  // share of the last layer's accuracy that counts as reaching it
+  double tolerance = 1e-4;      // of the gradient; below it accuracies no longer change
+  int64_t passes = 0;           // over the training split, of the protocols that stream it
+  int64_t batch = 0;            // samples of a minibatch
+  double learning_rate = 1e-3;  // of Adam
+  double threshold = 0.99;      // fraction of the last layer's accuracy that counts as reaching it
   // Candidates from strong to weak, chosen between on held-out training data; features are
   // standardised.
   std::vector<double> l2 = {1e-1, 1e-2, 1e-3};
@@ -62,7 +62,7 @@ struct ProbeOptions {
   uint64_t seed = 0;
 };
 
-// The share of samples that always naming the most frequent class gets right.
+// The fraction of samples that always naming the most frequent class gets right.
 double chance_of(const torch::Tensor& labels);
 
 // What one layer's probe did.

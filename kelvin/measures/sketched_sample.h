@@ -28,7 +28,7 @@ class SketchedSample {
     torch::Tensor rows() const { return torch::cat(batches); }  // [samples, width], float32
   };
 
-  // Messages begin with the name of the measure that looks at the sample.
+  // Messages begin with the name of the measure that uses the sample.
   SketchedSample(std::string measure, const SampleOptions& options);
 
   // Does nothing once there are enough samples.

@@ -46,8 +46,8 @@ Readings rank_readings(const torch::Tensor& singular_values, const Reading& like
 
 namespace {
 
-// A sketch tells ranks up to this share of its size, and thresholds down to this multiple of what
-// the tail adds to every eigenvalue.
+// A sketch tells ranks up to this fraction of its size, and thresholds down to this multiple of
+// what the tail adds to every eigenvalue.
 constexpr int64_t kShareOfSize = 4;
 constexpr double kOverTail = 2;
 

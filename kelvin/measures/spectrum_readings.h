@@ -24,7 +24,7 @@ struct LayerValues {
   SpectrumValues values = {};  // of the centred matrix [samples, features]
   int64_t samples = 0;
   int64_t features = 0;
-  int64_t width = 0;    // features that were looked at, or numbers that they were projected to
+  int64_t width = 0;    // features that were used, or numbers that they were projected to
   int64_t anchors = 0;  // of these, directions that were kept
   bool is_sketched = false;
   bool has_rounded_anchors = false;  // multiplied in bfloat16

@@ -71,7 +71,7 @@ PreconditionedOptions preconditioned(const ProbeOptions& options, int64_t classe
 
 AdamOptions adam(const ProbeOptions& options, int64_t classes, const std::string& layer) {
   return {.classes = classes,
-          .rate = options.rate,
+          .learning_rate = options.learning_rate,
           .seed = derive_seed(options.seed, "probe of " + layer)};
 }
 
@@ -86,7 +86,7 @@ Definition definition_of(const ProbeOptions& options) {
     return {{"protocol", "published"},
             {"probe", "multinomial logistic regression, Adam at a constant rate"},
             {"features", "flattened, as they are"},
-            {"rate", options.rate},
+            {"rate", options.learning_rate},
             {"weight_decay", 0}};
   }
   return {{"protocol", "reproduce"},
@@ -98,7 +98,7 @@ Definition definition_of(const ProbeOptions& options) {
           {"features",
            "flattened; penalty on those standardised by the first samples, steps in those over the "
            "root of the deviation"},
-          {"least_deviation", PreconditionedRegression::kLeastDeviation},
+          {"least_deviation", PreconditionedRegression::kLeastStdDev},
           {"rounding", PreconditionedRegression::kRounding},
           {"l2_candidates", options.l2}};
 }

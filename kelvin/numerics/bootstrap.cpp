@@ -29,8 +29,8 @@ torch::Tensor drawn_counts(int64_t samples, int64_t first, int64_t resamples, ui
   return counts.t();
 }
 
-double percentile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
+double percentile(const std::vector<double>& sorted, double fraction) {
+  const double place = fraction * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(std::floor(place));
   const auto above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (place - std::floor(place)) * (sorted[above] - sorted[below]);
@@ -82,7 +82,7 @@ double variance_of(const std::vector<double>& values) {
   return squares / (count - 1);
 }
 
-// Of each sample: the share of the others that it beats, ties half; `is_above` if it should have
+// Of each sample: the fraction of the others that it beats, ties half; `is_above` if it should have
 // the higher score.
 std::vector<double> shares_beaten(const Places& samples, const Places& others, size_t distinct,
                                   bool is_above) {
@@ -96,10 +96,10 @@ std::vector<double> shares_beaten(const Places& samples, const Places& others, s
     share_at[place] = (beaten + 0.5 * same) / total;
     before += same;
   }
-  std::vector<double> shares(samples.size());
-  std::transform(samples.begin(), samples.end(), shares.begin(),
+  std::vector<double> fractions(samples.size());
+  std::transform(samples.begin(), samples.end(), fractions.begin(),
                  [&](uint32_t place) { return share_at[place]; });
-  return shares;
+  return fractions;
 }
 
 // DeLong, DeLong and Clarke-Pearson 1988.
@@ -108,11 +108,11 @@ Interval delong(const DetectionCurve& curve) {
   const auto& ood = curve.ood_places();
   const auto of_id = shares_beaten(id, ood, curve.distinct(), /*is_above=*/true);
   const auto of_ood = shares_beaten(ood, id, curve.distinct(), /*is_above=*/false);
-  const double deviation = std::sqrt(variance_of(of_id) / static_cast<double>(id.size()) +
+  const double std_error = std::sqrt(variance_of(of_id) / static_cast<double>(id.size()) +
                                      variance_of(of_ood) / static_cast<double>(ood.size()));
   const double auroc = curve.quality().auroc;
-  return {.low = std::max(0.0, auroc - kNormalQuantile * deviation),
-          .high = std::min(1.0, auroc + kNormalQuantile * deviation)};
+  return {.low = std::max(0.0, auroc - kNormalQuantile * std_error),
+          .high = std::min(1.0, auroc + kNormalQuantile * std_error)};
 }
 
 // As many samples drawn with replacement.

@@ -13,7 +13,7 @@ namespace kelvin {
 namespace {
 
 constexpr const char* kCalibrationName = "calibration";
-constexpr double kSumRounding = 1e-12;                   // shares that differ by less are equal
+constexpr double kSumRounding = 1e-12;  // probabilities that differ by less are equal
 constexpr int64_t kCalibrationChunk = int64_t{1} << 17;  // probabilities at a time
 constexpr int64_t kMostBins = int64_t{1} << 16;
 
@@ -21,8 +21,8 @@ int64_t rows_at_a_time(int64_t classes) {
   return std::max<int64_t>(1, kCalibrationChunk / classes);
 }
 
-int64_t bin_of(double share, int64_t bins) {
-  const double place = std::ceil((share - kSumRounding) * static_cast<double>(bins)) - 1;
+int64_t bin_of(double probability, int64_t bins) {
+  const double place = std::ceil((probability - kSumRounding) * static_cast<double>(bins)) - 1;
   return std::clamp(static_cast<int64_t>(place), int64_t{0}, bins - 1);
 }
 
@@ -131,21 +131,21 @@ void CalibrationSums::add_rows(const torch::Tensor& logits, const torch::Tensor&
   const auto rows = logits.size(0);
   const auto bins = options_.bins;
   const auto logs = log_softmax(logits, {.temperature = options_.temperature}).contiguous();
-  const auto shares = logs.exp();
+  const auto probabilities = logs.exp();
   const auto answers = logits.argmax(1);
-  const auto confidences = shares.gather(1, answers.unsqueeze(1)).squeeze(1).contiguous();
+  const auto confidences = probabilities.gather(1, answers.unsqueeze(1)).squeeze(1).contiguous();
   const auto* log = logs.data_ptr<double>();
-  const auto* share = shares.data_ptr<double>();
+  const auto* probability = probabilities.data_ptr<double>();
   const auto* label = labels.data_ptr<int64_t>();
   auto* in_bins = class_bins_.data_ptr<double>();
-  for (int64_t i = 0; i < rows; ++i, log += classes_, share += classes_) {
+  for (int64_t i = 0; i < rows; ++i, log += classes_, probability += classes_) {
     nll_ -= log[label[i]];
     for (int64_t c = 0; c < classes_; ++c) {
       const double target = c == label[i] ? 1 : 0;
-      const double error = share[c] - target;
+      const double error = probability[c] - target;
       brier_ += error * error;
-      auto* bin = in_bins + 2 * (c * bins + bin_of(share[c], bins));
-      bin[0] += share[c];
+      auto* bin = in_bins + 2 * (c * bins + bin_of(probability[c], bins));
+      bin[0] += probability[c];
       bin[1] += target;
     }
   }

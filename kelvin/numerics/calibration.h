@@ -21,11 +21,12 @@ struct Reliability {
   torch::Tensor accuracy;
 };
 
-// How well probabilities tell the share of right answers.  The confidence of a sample is its
+// How well probabilities tell the fraction of right answers.  The confidence of a sample is its
 // largest probability; its answer, the first of the largest logits.
 //
-// Bin b of B bins of equal width holds the shares in (b / B, (b + 1) / B]; the first also holds 0,
-// and what lies less than 1e-12 above an edge counts as on it, so that rounding decides nothing.
+// Bin b of B bins of equal width holds the probabilities in (b / B, (b + 1) / B]; the first also
+// holds 0, and what lies less than 1e-12 above an edge counts as on it, so that rounding decides
+// nothing.
 //
 // Bins of equal mass: sorted by confidence, a sample with m of n samples below it (half of those
 // with the same confidence, itself among them, count as below) goes to bin floor(B m / n).  So

@@ -78,7 +78,7 @@ torch::Tensor centred_rounding(const torch::Tensor& rows, const torch::Tensor& m
 
 namespace {
 
-// Below this share of the largest variance a direction of the sample is rounding.
+// Below this fraction of the largest variance a direction of the sample is rounding.
 constexpr double kLeastVariance = 1e-6;
 
 bool has_bfloat16_products() {

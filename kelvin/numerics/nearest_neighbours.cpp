@@ -16,7 +16,7 @@ namespace kelvin {
 namespace {
 
 constexpr int64_t kQueriesAtOnce = 480;  // of one thread: rows are read once for all of them
-constexpr int64_t kRowsAtOnce = 1024;    // so that all that is looked at stays in the caches
+constexpr int64_t kRowsAtOnce = 1024;    // so that what is compared stays in the caches
 constexpr int64_t kQueriesInMemory = 8192;
 constexpr size_t kDistancesAtOnce = 32;
 constexpr double kFar = 1e15;  // in lengths of rows: squares leave single precision
@@ -64,7 +64,7 @@ class Search {
       }
     }
     guess_thresholds(queries);
-    finish(look_first(queries, out), out);
+    finish(first_round(queries, out), out);
   }
 
  private:
@@ -83,7 +83,7 @@ class Search {
   }
 
   // Returns queries whose guess was too high: nearer rows may have been left out.
-  Queries look_first(Queries& queries, double* out) const {
+  Queries first_round(Queries& queries, double* out) const {
     find_by_few(queries);
     Queries unfinished;
     for (auto& query : queries) {
@@ -124,17 +124,17 @@ class Search {
     if (!has_axes_) return result;
     const auto hits = hits_of(index_.packed_sample, queries);
     const auto dims = static_cast<double>(index_.rows.dims());
-    const auto more = static_cast<double>(index_.rows.closer.size(1));
+    const auto more = static_cast<double>(index_.rows.refined.size(1));
     for (size_t i = 0; i < queries.size(); ++i) {
-      auto looked_at = hits[i];
-      for (auto& hit : looked_at) hit.row = index_.sample[static_cast<size_t>(hit.row)];
-      look_closer(queries[i].place, looked_at, 0);
+      auto refined = hits[i];
+      for (auto& hit : refined) hit.row = index_.sample[static_cast<size_t>(hit.row)];
+      refine(queries[i].place, refined, 0);
       const auto needed = queries[i].needed_closeness(index_.k);
-      const auto measured = std::count_if(looked_at.begin(), looked_at.end(),
+      const auto measured = std::count_if(refined.begin(), refined.end(),
                                           [&](const auto& hit) { return hit.product >= needed; });
       const auto cost =
-          more * static_cast<double>(looked_at.size()) + dims * static_cast<double>(measured);
-      result[i] = kCostOfLooking * cost < dims * static_cast<double>(index_.packed_sample.count);
+          more * static_cast<double>(refined.size()) + dims * static_cast<double>(measured);
+      result[i] = kCostOfRefining * cost < dims * static_cast<double>(index_.packed_sample.count);
     }
     return result;
   }
@@ -146,7 +146,7 @@ class Search {
     return hits;
   }
 
-  // Rows that reach the thresholds, after a closer look if there is one.
+  // Rows that reach the thresholds, also those of refined points if there are any.
   void find_by_few(Queries& queries) const {
     if (queries.empty()) return;
     const auto packed = packed_reduced(queries);
@@ -157,7 +157,7 @@ class Search {
       const auto end = std::min(row + kRowsAtOnce, index_.rows.count());
       append_products_above(index_.packed, row, end, packed, thresholds, hits.data());
       for (size_t i = 0; has_axes_ && i < queries.size(); ++i) {
-        look_closer(queries[i].place, hits[i], seen[i]);
+        refine(queries[i].place, hits[i], seen[i]);
         seen[i] = hits[i].size();
       }
     }
@@ -232,27 +232,27 @@ class Search {
   }
 
   // Puts minus the squared distance of more coordinates in place of products, from one hit on.
-  void look_closer(int64_t place, std::vector<ProductHit>& hits, size_t from) const {
+  void refine(int64_t place, std::vector<ProductHit>& hits, size_t from) const {
     const auto& rows = index_.rows;
     std::array<float, kDistancesAtOnce> squares;
     for (; from < hits.size(); from += squares.size()) {
       const auto count = std::min(squares.size(), hits.size() - from);
-      squared_distances(points_.closer_row(place), rows.closer.data_ptr<float>(),
-                        rows.closer.size(1), hits.data() + from, static_cast<int64_t>(count),
+      squared_distances(points_.refined_row(place), rows.refined.data_ptr<float>(),
+                        rows.refined.size(1), hits.data() + from, static_cast<int64_t>(count),
                         squares.data());
       for (size_t i = 0; i < count; ++i) hits[from + i].product = -squares[i];
     }
   }
 
   // The most promising ones first; the others only while they may be nearer than those.
-  void measure_hits(NeighbourQuery& query, bool is_closer) const {
+  void measure_hits(NeighbourQuery& query, bool is_refined) const {
     auto& hits = query.hits;
     const auto first = std::min(static_cast<size_t>(index_.k), hits.size());
     if (first == 0) return;
     const auto rest = hits.begin() + static_cast<int64_t>(first);
     std::nth_element(hits.begin(), rest - 1, hits.end(), IsLarger());
     const auto needed = [&] {
-      if (is_closer) return query.needed_closeness(index_.k);
+      if (is_refined) return query.needed_closeness(index_.k);
       return query.needed_product(index_.k, std::max(query.margins.few, query.margins.all));
     };
     std::vector<ProductHit> block(hits.begin(), rest);

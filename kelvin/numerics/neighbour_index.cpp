@@ -111,7 +111,7 @@ NeighbourPoints NeighbourIndex::points(const torch::Tensor& vectors, bool are_ro
   result.floats = torch::empty(vectors.sizes(), torch::kFloat32);
   result.reduced = torch::empty({count, width}, torch::kFloat32);
   result.lengths = torch::empty({count}, torch::kFloat64);
-  if (axes.defined()) result.closer = torch::empty({count, axes.size(1) + 1}, torch::kFloat32);
+  if (axes.defined()) result.refined = torch::empty({count, axes.size(1) + 1}, torch::kFloat32);
   for_row_blocks(count, [&](int64_t begin, int64_t end) {
     const auto centred = (vectors.slice(0, begin, end) - origin).mul_(scale);
     const auto lengths = centred.norm(2, 1);
@@ -125,7 +125,7 @@ NeighbourPoints NeighbourIndex::points(const torch::Tensor& vectors, bool are_ro
       return;
     }
     const auto coordinates = centred.matmul(axes);
-    result.closer.slice(0, begin, end).copy_(with_rest(lengths, coordinates));
+    result.refined.slice(0, begin, end).copy_(with_rest(lengths, coordinates));
     reduced.slice(1, 0, width - 1).copy_(with_rest(lengths, coordinates.slice(1, 0, few)));
   });
   return result;
@@ -137,7 +137,7 @@ void NeighbourIndex::choose_axes(const torch::Tensor& vectors) {
   const auto dims = vectors.size(1);
   const auto places = spread(count, std::min(count, kKnown));
   const auto known = (vectors.index_select(0, places) - origin).mul_(scale);
-  const auto share = static_cast<double>(known.size(0)) / static_cast<double>(count);
+  const auto fraction = static_cast<double>(known.size(0)) / static_cast<double>(count);
   const auto all_axes = top_eigenvectors(known.t().matmul(known), std::min(dims, kMore)).vectors;
   const auto lengths = known.norm(2, 1);
   const auto pilots = spread(known.size(0), kPilots);
@@ -146,7 +146,7 @@ void NeighbourIndex::choose_axes(const torch::Tensor& vectors) {
   const auto distances = squares - 2 * known.index_select(0, pilots).matmul(known.t());
   // The nearest of each is the row itself.
   const auto rank =
-      std::min(2 + static_cast<int64_t>(share * static_cast<double>(k)), known.size(0));
+      std::min(2 + static_cast<int64_t>(fraction * static_cast<double>(k)), known.size(0));
   const auto bounds = std::get<0>(distances.kthvalue(rank, 1, /*keepdim=*/true));
   const auto coordinates = known.matmul(all_axes);
   auto lowest = static_cast<double>(count * dims);
@@ -154,8 +154,8 @@ void NeighbourIndex::choose_axes(const torch::Tensor& vectors) {
     if (width >= dims) break;
     const auto reduced = with_rest(lengths, coordinates.slice(1, 0, width));
     const auto least = squares - 2 * reduced.index_select(0, pilots).matmul(reduced.t());
-    const auto left = (least <= bounds).sum().item<double>() / kPilots / share;
-    const auto cost = static_cast<double>(count * width) + kCostOfLooking * kMore * left;
+    const auto left = (least <= bounds).sum().item<double>() / kPilots / fraction;
+    const auto cost = static_cast<double>(count * width) + kCostOfRefining * kMore * left;
     if (cost >= lowest) continue;
     lowest = cost;
     few = width;

@@ -17,27 +17,27 @@ struct NeighbourPoints {
   torch::Tensor doubles = {};  // [points, dims] float64, as they were given
   torch::Tensor floats = {};   // [points, dims] float32, around the index's origin and scaled
   torch::Tensor reduced = {};  // [points, width] float32, see NeighbourIndex
-  torch::Tensor closer = {};   // [points, width] float32, see NeighbourIndex; may be undefined
+  torch::Tensor refined = {};  // [points, width] float32, see NeighbourIndex; may be undefined
   torch::Tensor lengths = {};  // [points] float64, around the origin and scaled
 
   int64_t count() const { return doubles.size(0); }
   int64_t dims() const { return doubles.size(1); }
   const double* double_row(int64_t row) const { return doubles.data_ptr<double>() + row * dims(); }
-  const float* closer_row(int64_t row) const {
-    return closer.data_ptr<float>() + row * closer.size(1);
+  const float* refined_row(int64_t row) const {
+    return refined.data_ptr<float>() + row * refined.size(1);
   }
   const float* float_row(int64_t row) const { return floats.data_ptr<float>() + row * dims(); }
 };
 
-// A closer look at a coordinate of a row costs about as much as so many products of reduced
+// Comparing one more coordinate of a row costs about as much as so many products of reduced
 // vectors.
-inline constexpr double kCostOfLooking = 20;
+inline constexpr double kCostOfRefining = 20;
 
 // Many rows, prepared for a search of their k-th nearest: see nearest_neighbours.h.  A row and a
 // query are reduced to a few numbers whose product is (|query|^2 - b^2) / 2, where b is a lower
 // bound of their distance: principal coordinates, the length of the rest, and a last number, half
-// of the squared length of a row with its sign turned, or 1 of a query.  For a closer look there
-// are more principal coordinates and the length of what these leave, whose distance is a better
+// of the squared length of a row with its sign turned, or 1 of a query.  Refined points
+// have more principal coordinates and the length of what these leave; their distance is a better
 // bound.
 struct NeighbourIndex {
   // [rows, dims] float64, contiguous, and k in [1, rows].
@@ -53,7 +53,7 @@ struct NeighbourIndex {
   int64_t few = 0;         // how many of them make reduced points
   NeighbourPoints rows;    // without needless copies
   double longest = 0;      // of the rows, scaled
-  int64_t candidates = 0;  // how many rows are worth a look before it is known how near they are
+  int64_t candidates = 0;  // how many rows are measured before it is known how near they are
   PackedRows packed;       // rows.reduced
   std::vector<int32_t> sample;  // some rows, evenly spread; empty if there are few
   PackedRows packed_sample;     // an even sample of them; empty if there are few
@@ -67,7 +67,7 @@ struct NeighbourIndex {
 struct NeighbourMargins {
   double few = 0;       // of products of reduced vectors
   double all = 0;       // of products of all coordinates
-  double closer = 0;    // of distances of the closer look, besides those of distances
+  double refined = 0;   // of distances of refined points, besides those of distances
   double distance = 0;  // of distances, the part that does not grow with them
   double relative = 0;  // the part that does
 
@@ -83,7 +83,7 @@ struct NeighbourMargins {
     // The length of the rest is found from squares, in double precision.
     const auto coordinates = static_cast<double>(index.axes.size(1));
     const auto rest = std::sqrt(4 * dims * std::sqrt(coordinates) * 0x1p-53);
-    closer = rest * (length + index.longest);
+    refined = rest * (length + index.longest);
     few += 2 * rest * length * index.longest;
   }
 
@@ -97,8 +97,8 @@ struct NeighbourQuery {
   int64_t place = 0;  // among all queries
   double length = 0;
   NeighbourMargins margins;
-  float threshold = kEverything;  // of the products that are looked for
-  // What was found: a product, or minus the square of a distance after a closer look.
+  float threshold = kEverything;  // of the products that are searched for
+  // What was found: a product, or minus the squared distance of refined points.
   std::vector<ProductHit> hits = {};
   struct Measured {
     int32_t row = 0;
@@ -129,10 +129,10 @@ struct NeighbourQuery {
     return rounded_down((length * length - bound * bound) / 2 - margin);
   }
 
-  // The same of minus the squared distance of a closer look.
+  // The same of minus the squared distance of refined points.
   float needed_closeness(int64_t k) const {
     const auto bound = upper_bound(k);
-    const auto measured_bound = bound + margins.of(bound) + margins.closer;
+    const auto measured_bound = bound + margins.of(bound) + margins.refined;
     return rounded_down(-measured_bound * measured_bound);
   }
 

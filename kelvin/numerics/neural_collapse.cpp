@@ -9,7 +9,7 @@
 namespace kelvin {
 namespace {
 
-// Squared distances below this share of the largest squared length are rounding.
+// Squared distances below this fraction of the largest squared length are rounding.
 constexpr double kRounding = 1e-14;
 
 void check_square(const char* where, const torch::Tensor& matrix) {

@@ -11,10 +11,10 @@ namespace kelvin {
 // means, or rows of a classifier) mostly enter by their Gram matrix [K, K]; nothing is returned
 // where a number is not defined, such as an angle of a zero vector.
 
-// Eigenvalues of the between-class covariance up to this share of the largest count as zero: the
+// Eigenvalues of the between-class covariance up to this fraction of the largest count as zero: the
 // rounding of float32 features reaches that far.
 inline constexpr double kEigenvalueCutoff = 1e-12;
-// Up to this share they are not known to six digits from float64 sums, and are never inverted.
+// Up to this fraction they are not known to six digits from float64 sums, and are never inverted.
 inline constexpr double kEigenvalueRounding = 1e-20;
 
 // (I - 11^T / K) / sqrt(K - 1): the Gram matrix of a simplex equiangular tight frame (ETF), scaled

@@ -18,8 +18,8 @@ torch::Tensor checked_values(const char* where, const torch::Tensor& singular_va
   return values;
 }
 
-double exponential_of_entropy(const torch::Tensor& shares) {
-  return torch::xlogy(shares, shares).sum().neg().exp().item<double>();
+double exponential_of_entropy(const torch::Tensor& fractions) {
+  return torch::xlogy(fractions, fractions).sum().neg().exp().item<double>();
 }
 
 }  // namespace

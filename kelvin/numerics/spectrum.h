@@ -40,7 +40,7 @@ int64_t numerical_rank(const torch::Tensor& singular_values, double gamma);
 // exp of the entropy of the values divided by their sum (Roy and Vetterli, 2007).
 double effective_rank(const torch::Tensor& singular_values);
 
-// The same with 1e-7 added to each share, as RankMe has it (Garrido and others, 2023): of all
+// The same with 1e-7 added to each fraction, as RankMe has it (Garrido and others, 2023): of all
 // min(rows, columns) singular values, zeros too.
 double rankme(const torch::Tensor& singular_values);
 

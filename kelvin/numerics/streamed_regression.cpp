@@ -17,10 +17,10 @@ namespace {
 constexpr double kBoldness = 2;
 constexpr double kBiasRate = 0.5;
 
-torch::Tensor with_least_deviation(const torch::Tensor& variance) {
+torch::Tensor with_least_std_dev(const torch::Tensor& variance) {
   const auto varying = variance.masked_select(variance > 0);
   if (varying.numel() == 0) return torch::ones_like(variance);
-  constexpr double kLeast = PreconditionedRegression::kLeastDeviation;
+  constexpr double kLeast = PreconditionedRegression::kLeastStdDev;
   return variance + kLeast * kLeast * varying.median();
 }
 
@@ -31,15 +31,15 @@ torch::Tensor dead_features(const torch::Tensor& mean, const torch::Tensor& vari
 }
 
 // The largest eigenvalue, by power iteration, of diag(curvatures) after steps along the directions
-// were shortened by their shares.
+// were shortened by their fractions.
 double steepest_penalty(const torch::Tensor& curvatures, const torch::Tensor& directions,
-                        const torch::Tensor& shares) {
+                        const torch::Tensor& fractions) {
   constexpr int kIterations = 30;
   double steepest = 0;
   auto step = torch::ones_like(curvatures);
   for (int i = 0; i < kIterations; ++i) {
     step = step * curvatures;
-    step = step - directions.t().mv(shares * directions.mv(step));
+    step = step - directions.t().mv(fractions * directions.mv(step));
     steepest = step.norm().item<double>();
     if (!(steepest > 0)) return 0;
     step = step / steepest;
@@ -85,9 +85,9 @@ void PreconditionedRegression::begin() {
   const auto variance = (rows - mean_).square().mean(0);
   check(torch::isfinite(variance).all().item<bool>(), "features are too large for float32");
   const auto is_dead = dead_features(mean_, variance);
-  variance_ = with_least_deviation(variance.masked_fill(is_dead, 0));
-  const auto deviation = variance_.sqrt();
-  step_scale_squared_ = (deviation * deviation.mean()).reciprocal().masked_fill(is_dead, 0);
+  variance_ = with_least_std_dev(variance.masked_fill(is_dead, 0));
+  const auto std_dev = variance_.sqrt();
+  step_scale_squared_ = (std_dev * std_dev.mean()).reciprocal().masked_fill(is_dead, 0);
   fit_directions((rows - mean_) * step_scale_squared_.sqrt());
 
   const auto candidates = static_cast<int64_t>(options_.l2.size());
@@ -260,13 +260,13 @@ void AdamRegression::train(const Minibatch& batch) {
 
 void AdamRegression::update(Parameter& parameter, const torch::Tensor& gradient) const {
   const auto steps = static_cast<double>(steps_);
-  const double first_share = 1 - std::pow(options_.first_decay, steps);
+  const double first_fraction = 1 - std::pow(options_.first_decay, steps);
   const double second_share = 1 - std::pow(options_.second_decay, steps);
   parameter.first.mul_(options_.first_decay).add_(gradient, 1 - options_.first_decay);
   parameter.second.mul_(options_.second_decay)
       .addcmul_(gradient, gradient, 1 - options_.second_decay);
   const auto scale = parameter.second.sqrt().div_(std::sqrt(second_share)).add_(options_.epsilon);
-  parameter.value.addcdiv_(parameter.first, scale, -options_.rate / first_share);
+  parameter.value.addcdiv_(parameter.first, scale, -options_.learning_rate / first_fraction);
 }
 
 LinearClassifier AdamRegression::classifier() const {

@@ -38,24 +38,25 @@ struct PreconditionedOptions {
   // Penalties l2 / 2 * |W|^2 on standardised features, trained side by side until one of them is
   // chosen before the last pass, by its accuracy on what is held out.
   std::vector<double> l2 = {1e-1, 1e-2, 1e-3};
-  int64_t statistics = 512;  // samples at the beginning that mean, deviation and directions are of
-  int64_t directions = 64;   // of largest variance, along which steps are shortened
+  int64_t statistics =
+      512;  // samples at the beginning that mean, standard deviation and directions are of
+  int64_t directions = 64;  // of largest variance, along which steps are shortened
 };
 
 // Multinomial logistic regression by stochastic gradients, preconditioned as EigenPro does (Ma and
 // Belkin, arXiv 1703.10622): along the directions in which features vary most, steps are as much
 // shorter as the variance is larger than along the next one, so that they can be longer along all
-// others.  Steps are taken in features over the root of their deviation, as in effect by Adam:
-// over all of it, features that hardly ever vary count as much as any other and fit noise; as they
-// are, features that vary much leave little to others.  The rate is constant in the first pass and
-// falls as a cosine to 0 in the others.
+// others.  Steps are taken in features over the root of their standard deviation, as in effect by
+// Adam: over all of it, features that hardly ever vary count as much as any other and fit noise; as
+// they are, features that vary much leave little to others.  The learning rate is constant in the
+// first pass and falls as a cosine to 0 in the others.
 class PreconditionedRegression : public StreamedRegression {
  public:
   // Enough for steps that overshoot; more delays all of them, and two passes have few.
   static constexpr double kMomentum = 0.5;
-  // Of the median deviation of the features that vary, added to every one in squares: what a
-  // feature hardly does in the first samples it may do later.
-  static constexpr double kLeastDeviation = 0.1;
+  // Of the median standard deviation of the features that vary, added to every one in squares: what
+  // a feature hardly does in the first samples it may do later.
+  static constexpr double kLeastStdDev = 0.1;
   // Of the mean of a feature: one that deviates no more, unless it is 0, does nothing but round,
   // and gets no weight.
   static constexpr double kRounding = 1e-6;
@@ -108,15 +109,15 @@ class PreconditionedRegression : public StreamedRegression {
 
 struct AdamOptions {
   int64_t classes = 0;
-  double rate = 1e-3;
+  double learning_rate = 1e-3;
   double first_decay = 0.9;
   double second_decay = 0.999;
   double epsilon = 1e-8;
   uint64_t seed = 0;  // of the first weights, uniform within 1 / sqrt(dims)
 };
 
-// Multinomial logistic regression by Adam (arXiv 1412.6980) at a constant rate, on the features as
-// they are, without a penalty.
+// Multinomial logistic regression by Adam (arXiv 1412.6980) at a constant learning rate, on the
+// features as they are, without a penalty.
 class AdamRegression : public StreamedRegression {
  public:
   explicit AdamRegression(const AdamOptions& options);

@@ -137,8 +137,8 @@ class Bracket {
 
   // Where a straight line between the slopes at the two ends is 0.
   double root() const {
-    const double share = -low_.slope / (high_.slope - low_.slope);
-    return low_.beta + share * (high_.beta - low_.beta);
+    const double fraction = -low_.slope / (high_.slope - low_.slope);
+    return low_.beta + fraction * (high_.beta - low_.beta);
   }
 
  private:
@@ -218,15 +218,20 @@ void check_logits(const torch::Tensor& logits) {
         ": logits must be finite, have a NaN or an infinity");
 }
 
-void check_shares(const torch::Tensor& logits, const torch::Tensor& shares) {
+void check_probabilities(const torch::Tensor& logits, const torch::Tensor& probabilities) {
   check(logits.dim() == 2 && logits.numel() > 0 && logits.is_floating_point(), kTemperatureName,
         ": logits must be floating [samples, classes], at least one of each, got ", logits.sizes());
-  check(shares.sizes() == logits.sizes() && shares.is_floating_point(), kTemperatureName,
-        ": shares must be floating ", logits.sizes(), ", got ", shares.sizes());
-  const bool are_shares =
-      shares.ge(0).all().item<bool>() &&
-      shares.sum(1, /*keepdim=*/false, torch::kFloat64).sub(1).abs().le(1e-6).all().item<bool>();
-  check(are_shares, kTemperatureName, ": shares must not be below 0 and have sums of 1");
+  check(probabilities.sizes() == logits.sizes() && probabilities.is_floating_point(),
+        kTemperatureName, ": shares must be floating ", logits.sizes(), ", got ",
+        probabilities.sizes());
+  const bool are_probabilities = probabilities.ge(0).all().item<bool>() &&
+                                 probabilities.sum(1, /*keepdim=*/false, torch::kFloat64)
+                                     .sub(1)
+                                     .abs()
+                                     .le(1e-6)
+                                     .all()
+                                     .item<bool>();
+  check(are_probabilities, kTemperatureName, ": shares must not be below 0 and have sums of 1");
 }
 
 }  // namespace
@@ -259,21 +264,19 @@ FittedTemperature fit_temperature(const torch::Tensor& logits, const torch::Tens
       options);
 }
 
-FittedTemperature fit_temperature_to_shares(const torch::Tensor& logits,
-                                            const torch::Tensor& shares,
-                                            const TemperatureScalingOptions& options) {
+FittedTemperature fit_temperature_to_probabilities(const torch::Tensor& logits,
+                                                   const torch::Tensor& probabilities,
+                                                   const TemperatureScalingOptions& options) {
   at::NoGradGuard no_grad;
-  check_shares(logits, shares);
+  check_probabilities(logits, probabilities);
   check_logits(logits);
-  return fit(
-      Likelihood(
-          logits,
-          [&](const torch::Tensor& rows, int64_t first) {
-            const auto own =
-                shares.slice(0, first, first + rows.size(0)).to(torch::kCPU, torch::kFloat64);
-            return (rows * own).sum(1) / own.sum(1);
-          }),
-      options);
+  return fit(Likelihood(logits,
+                        [&](const torch::Tensor& rows, int64_t first) {
+                          const auto own = probabilities.slice(0, first, first + rows.size(0))
+                                               .to(torch::kCPU, torch::kFloat64);
+                          return (rows * own).sum(1) / own.sum(1);
+                        }),
+             options);
 }
 
 }  // namespace kelvin

@@ -45,10 +45,10 @@ struct FittedTemperature {
 FittedTemperature fit_temperature(const torch::Tensor& logits, const torch::Tensor& labels,
                                   const TemperatureScalingOptions& options = {});
 
-// The same for shares [samples, classes] of the classes, none below 0 and with sums of 1, in place
-// of labels: their cross-entropy with softmax(logits / T) is minimised.
-FittedTemperature fit_temperature_to_shares(const torch::Tensor& logits,
-                                            const torch::Tensor& shares,
-                                            const TemperatureScalingOptions& options = {});
+// The same for probabilities [samples, classes] of the classes, none below 0 and with sums of 1, in
+// place of labels: their cross-entropy with softmax(logits / T) is minimised.
+FittedTemperature fit_temperature_to_probabilities(const torch::Tensor& logits,
+                                                   const torch::Tensor& probabilities,
+                                                   const TemperatureScalingOptions& options = {});
 
 }  // namespace kelvin

@@ -28,11 +28,11 @@ class VectorObjective {
     for_each_chunk([&](const torch::Tensor& rows, int64_t) {
       variance += (rows - mean_).square().sum(0) / samples();
     });
-    deviation_ = variance.sqrt();
-    check(torch::isfinite(deviation_).all().item<bool>(), kVectorName,
+    std_dev_ = variance.sqrt();
+    check(torch::isfinite(std_dev_).all().item<bool>(), kVectorName,
           ": logits of a class differ by more than double precision can hold");
     // What a class does by rounding alone, next to its mean, is not scaled up.
-    deviation_ = deviation_.where(deviation_ > 1e-12 * mean_.abs(), torch::ones_like(mean_));
+    std_dev_ = std_dev_.where(std_dev_ > 1e-12 * mean_.abs(), torch::ones_like(mean_));
   }
 
   double operator()(const torch::Tensor& parameters, torch::Tensor& gradient) const {
@@ -48,9 +48,9 @@ class VectorObjective {
   torch::Tensor inverse_blocks(const torch::Tensor& parameters) const {
     auto sums = torch::zeros({3, classes()}, torch::kFloat64);
     for_each_chunk([&](const torch::Tensor& rows, int64_t) {
-      const auto standardised = (rows - mean_) / deviation_;
-      const auto shares = torch::softmax(standardised * parameters[0] + parameters[1], 1);
-      const auto spread = shares * (1 - shares) / samples();
+      const auto standardised = (rows - mean_) / std_dev_;
+      const auto probabilities = torch::softmax(standardised * parameters[0] + parameters[1], 1);
+      const auto spread = probabilities * (1 - probabilities) / samples();
       sums[0] += (spread * standardised.square()).sum(0);
       sums[1] += spread.sum(0);
       sums[2] += (spread * standardised).sum(0);
@@ -65,7 +65,7 @@ class VectorObjective {
   double likelihood(const torch::Tensor& parameters, torch::Tensor* gradient = nullptr) const {
     double sum = 0;
     for_each_chunk([&](const torch::Tensor& rows, int64_t first) {
-      const auto standardised = (rows - mean_) / deviation_;
+      const auto standardised = (rows - mean_) / std_dev_;
       const auto label = labels_.slice(0, first, first + rows.size(0));
       const auto logs = torch::log_softmax(standardised * parameters[0] + parameters[1], 1);
       sum -= logs.gather(1, label).sum().item<double>();
@@ -81,7 +81,7 @@ class VectorObjective {
 
   int64_t classes() const { return logits_.size(1); }
   const torch::Tensor& mean() const { return mean_; }
-  const torch::Tensor& deviation() const { return deviation_; }
+  const torch::Tensor& std_dev() const { return std_dev_; }
 
  private:
   double samples() const { return static_cast<double>(logits_.size(0)); }
@@ -97,8 +97,8 @@ class VectorObjective {
   torch::Tensor logits_;
   torch::Tensor labels_;  // [samples, 1]
   double l2_;
-  torch::Tensor mean_;       // [classes]
-  torch::Tensor deviation_;  // [classes]; 1 for a class whose logits are all the same
+  torch::Tensor mean_;     // [classes]
+  torch::Tensor std_dev_;  // [classes]; 1 for a class whose logits are all the same
 };
 
 }  // namespace
@@ -136,7 +136,7 @@ VectorScaling fit_vector_scaling(const torch::Tensor& logits, const torch::Tenso
     fitted.converged = minimum.converged;
     if (minimum.iterations == 0) break;  // no step is worth anything any more
   }
-  fitted.scale = minimum.parameters[0] / objective.deviation();
+  fitted.scale = minimum.parameters[0] / objective.std_dev();
   const auto bias = minimum.parameters[1] - fitted.scale * objective.mean();
   fitted.bias = bias - bias.mean();
   fitted.nll = objective.likelihood(minimum.parameters);

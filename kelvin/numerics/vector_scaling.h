@@ -8,8 +8,8 @@ namespace kelvin {
 
 struct VectorScalingOptions {
   // Penalty l2 / 2 * (|a|^2 + |c|^2) on the mean NLL, where the scaled logits of class k are
-  // a_k x_k + c_k and x_k are its logits with mean 0 and deviation 1.  Without one there is no
-  // minimum if scaled logits can be always right, or if no sample is of some class.
+  // a_k x_k + c_k and x_k are its logits with mean 0 and standard deviation 1.  Without one there
+  // is no minimum if scaled logits can be always right, or if no sample is of some class.
   double l2 = 1e-6;
   int64_t max_iterations = 1000;
   double tolerance = 1e-8;  // stops when no entry of the gradient in a and c exceeds it

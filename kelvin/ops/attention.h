@@ -25,8 +25,8 @@ torch::Tensor batched_product(const torch::Tensor& left, const torch::Tensor& ri
 bool suits_bfloat16_attention(const torch::Tensor& qkv, int64_t heads);
 
 // softmax(factor q k^T) v of `qkv` [samples, tokens, 3 * heads * width], heads side by side:
-// [samples, tokens, heads * width].  Everything but products is float32, and shares are rounded
-// only to be multiplied.
+// [samples, tokens, heads * width].  Everything but products is float32, and attention weights are
+// rounded only to be multiplied.
 torch::Tensor bfloat16_attention(const torch::Tensor& qkv, int64_t heads, double factor);
 
 }  // namespace kelvin

@@ -80,8 +80,8 @@ std::vector<float> channels_of_one(const torch::Tensor& maps) {
 // What the maps of a batch are normalised by; all [channels].
 struct Statistics {
   torch::Tensor mean;
-  torch::Tensor deviation_inverse;
-  torch::Tensor scale;   // weight over deviation
+  torch::Tensor inverse_std_dev;
+  torch::Tensor scale;   // weight over standard deviation
   torch::Tensor offset;  // bias less mean times scale
 };
 
@@ -94,7 +94,7 @@ Statistics statistics_of(const torch::Tensor& maps, const BatchNorm& norm) {
     });
   });
   Statistics result{.mean = torch::empty_like(norm.weight),
-                    .deviation_inverse = torch::empty_like(norm.weight),
+                    .inverse_std_dev = torch::empty_like(norm.weight),
                     .scale = torch::empty_like(norm.weight),
                     .offset = torch::empty_like(norm.weight)};
   const auto count = static_cast<double>(rows.count);
@@ -105,7 +105,7 @@ Statistics statistics_of(const torch::Tensor& maps, const BatchNorm& norm) {
     const double inverse = 1 / std::sqrt(variance + norm.epsilon);
     const double scale = static_cast<double>(norm.weight.data_ptr<float>()[c]) * inverse;
     result.mean.data_ptr<float>()[c] = static_cast<float>(mean);
-    result.deviation_inverse.data_ptr<float>()[c] = static_cast<float>(inverse);
+    result.inverse_std_dev.data_ptr<float>()[c] = static_cast<float>(inverse);
     result.scale.data_ptr<float>()[c] = static_cast<float>(scale);
     result.offset.data_ptr<float>()[c] =
         static_cast<float>(static_cast<double>(norm.bias.data_ptr<float>()[c]) - mean * scale);
@@ -134,10 +134,10 @@ Coefficients coefficients_of(const std::vector<double>& sums, double count,
   Coefficients result{std::vector<float>(size), std::vector<float>(size), std::vector<float>(size)};
   for (int64_t c = 0; c < channels; ++c) {
     const auto factor = static_cast<double>(scale.data_ptr<float>()[c]);
-    const auto per_deviation = static_cast<double>(inverse.data_ptr<float>()[c]);
+    const auto inverse_of_channel = static_cast<double>(inverse.data_ptr<float>()[c]);
     result.of_gradient[c] = static_cast<float>(factor);
-    result.of_x[c] =
-        static_cast<float>(-factor * per_deviation * per_deviation * sums[channels + c] / count);
+    result.of_x[c] = static_cast<float>(-factor * inverse_of_channel * inverse_of_channel *
+                                        sums[channels + c] / count);
     result.constant[c] = static_cast<float>(-factor * sums[c] / count);
   }
   return result;
@@ -177,7 +177,7 @@ class BatchNormRelu : public torch::autograd::Function<BatchNormRelu> {
                                          .epsilon = norm.epsilon});
     const auto more = added ? as_maps(*added, maps) : torch::Tensor();
     auto result = mapped(maps, by.scale, by.offset, more);
-    context->save_for_backward({maps, by.mean, by.deviation_inverse, by.scale, by.offset,
+    context->save_for_backward({maps, by.mean, by.inverse_std_dev, by.scale, by.offset,
                                 more.defined() ? result : torch::Tensor()});
     return result;
   }

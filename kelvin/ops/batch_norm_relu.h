@@ -10,7 +10,7 @@ struct BatchNorm {
   torch::Tensor bias;
   torch::Tensor running_mean;
   torch::Tensor running_variance;
-  double momentum = 0.1;  // share of this batch in the running statistics
+  double momentum = 0.1;  // fraction of this batch in the running statistics
   double epsilon = 1e-5;
 };
 

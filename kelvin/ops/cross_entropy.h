@@ -19,7 +19,7 @@ struct LossValues {
 };
 
 struct CrossEntropyOptions {
-  double smoothing = 0;  // this share of each target is spread evenly over all classes
+  double smoothing = 0;  // this fraction of each target is spread evenly over all classes
 };
 
 // Cross-entropy of softmax(logits / temperature): logits [samples, classes], labels [samples],

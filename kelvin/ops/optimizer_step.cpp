@@ -65,7 +65,7 @@ KELVIN_INLINE void sgd_loop(const SteppedTensor<Scalar>& tensor, const SgdRule& 
   const auto shrink = static_cast<Scalar>(tensor.shrink);
   const auto decay = static_cast<Scalar>(tensor.decay);
   const auto momentum = static_cast<Scalar>(rule.momentum);
-  const auto rate = static_cast<Scalar>(tensor.rate);
+  const auto learning_rate = static_cast<Scalar>(tensor.learning_rate);
   for (int64_t i = begin; i < end; ++i) {
     const Scalar weight = parameter[i] * shrink;
     Scalar direction = gradient[i] * scale;
@@ -76,7 +76,7 @@ KELVIN_INLINE void sgd_loop(const SteppedTensor<Scalar>& tensor, const SgdRule& 
       mean[i] = sum;
       direction = kMomentum == Momentum::nesterov ? direction + momentum * sum : sum;
     }
-    moved[i - begin] = weight - rate * direction;
+    moved[i - begin] = weight - learning_rate * direction;
   }
 }
 
@@ -108,7 +108,8 @@ KELVIN_INLINE void move_range(const SteppedTensor<Scalar>& tensor, const AdamRul
   const auto keep2 = static_cast<Scalar>(rule.beta2);
   const auto take2 = static_cast<Scalar>(1 - rule.beta2);
   const auto epsilon = static_cast<Scalar>(rule.epsilon);
-  const auto rate = static_cast<Scalar>(tensor.rate / (1 - std::pow(rule.beta1, steps)));
+  const auto step_size =
+      static_cast<Scalar>(tensor.learning_rate / (1 - std::pow(rule.beta1, steps)));
   const auto bias = static_cast<Scalar>(std::sqrt(1 - std::pow(rule.beta2, steps)));
   for (int64_t i = begin; i < end; ++i) {
     const Scalar weight = parameter[i] * shrink;
@@ -118,7 +119,7 @@ KELVIN_INLINE void move_range(const SteppedTensor<Scalar>& tensor, const AdamRul
     const Scalar second = keep2 * mean_square[i] + take2 * slope * slope;
     mean[i] = first;
     mean_square[i] = second;
-    moved[i - begin] = weight - rate * first / (std::sqrt(second) / bias + epsilon);
+    moved[i - begin] = weight - step_size * first / (std::sqrt(second) / bias + epsilon);
   }
 }
 
@@ -178,30 +179,30 @@ void step_all(const SteppedTensors<Scalar>& tensors, const Rule& rule) {
 }
 
 template <class Scalar>
-KELVIN_INLINE void average_range(const AveragedTensor<Scalar>& tensor, double share, int64_t begin,
-                                 int64_t end) {
+KELVIN_INLINE void average_range(const AveragedTensor<Scalar>& tensor, double fraction,
+                                 int64_t begin, int64_t end) {
   Scalar* __restrict average = tensor.average;
   const Scalar* __restrict newest = tensor.newest;
-  const auto step = static_cast<Scalar>(share);
+  const auto step = static_cast<Scalar>(fraction);
   const auto rest = 1 - step;
   if (step < Scalar{0.5}) {
     for (int64_t i = begin; i < end; ++i) average[i] += step * (newest[i] - average[i]);
-  } else {  // so that a share of 1 is the newest itself
+  } else {  // so that a fraction of 1 is the newest itself
     for (int64_t i = begin; i < end; ++i) average[i] = newest[i] - (newest[i] - average[i]) * rest;
   }
 }
 
 template <class Scalar>
-KELVIN_AVX2 void average_range_with_avx2(const AveragedTensor<Scalar>& tensor, double share,
+KELVIN_AVX2 void average_range_with_avx2(const AveragedTensor<Scalar>& tensor, double fraction,
                                          int64_t begin, int64_t end) {
-  average_range(tensor, share, begin, end);
+  average_range(tensor, fraction, begin, end);
 }
 
 template <class Scalar>
-void average_all(const std::vector<AveragedTensor<Scalar>>& tensors, double share) {
+void average_all(const std::vector<AveragedTensor<Scalar>>& tensors, double fraction) {
   for_all_ranges(tensors, [&](const auto& tensor, int64_t begin, int64_t end) {
-    if (has_avx2()) return average_range_with_avx2(tensor, share, begin, end);
-    average_range(tensor, share, begin, end);
+    if (has_avx2()) return average_range_with_avx2(tensor, fraction, begin, end);
+    average_range(tensor, fraction, begin, end);
   });
 }
 
@@ -273,12 +274,12 @@ double squared_gradients(const SteppedTensors<float>& tensors) { return sum_squa
 
 double squared_gradients(const SteppedTensors<double>& tensors) { return sum_squares(tensors); }
 
-void average_step(const std::vector<AveragedTensor<float>>& tensors, double share) {
-  average_all(tensors, share);
+void average_step(const std::vector<AveragedTensor<float>>& tensors, double fraction) {
+  average_all(tensors, fraction);
 }
 
-void average_step(const std::vector<AveragedTensor<double>>& tensors, double share) {
-  average_all(tensors, share);
+void average_step(const std::vector<AveragedTensor<double>>& tensors, double fraction) {
+  average_all(tensors, fraction);
 }
 
 }  // namespace kelvin

@@ -6,7 +6,7 @@
 namespace kelvin {
 
 // A step of an optimizer in one pass over the numbers of all its parameters, on all cores: every
-// core gets the same share of them, because most parameters of a network are too small to share
+// core gets the same number of them, because most parameters of a network are too small to share
 // out.  The arithmetic is that of LibTorch 1.13, number by number, so bits depend neither on the
 // number of threads nor on the processor's vectors.
 
@@ -20,7 +20,7 @@ struct SteppedTensor {
   Scalar* mean_square = nullptr;  // likewise; of Adam
   int64_t length = 0;
   int64_t steps = 1;  // with this one; of Adam
-  double rate = 0;
+  double learning_rate = 0;
   double decay = 0;   // times the parameter is added to the gradient
   double shrink = 1;  // the parameter is multiplied by it first
 };
@@ -59,8 +59,8 @@ struct AveragedTensor {
   int64_t length = 0;
 };
 
-// Moves averages by `share` of the way to the newest, as LibTorch's lerp does.
-void average_step(const std::vector<AveragedTensor<float>>& tensors, double share);
-void average_step(const std::vector<AveragedTensor<double>>& tensors, double share);
+// Moves EMAs by `fraction` of the way to the newest, as LibTorch's lerp does.
+void average_step(const std::vector<AveragedTensor<float>>& tensors, double fraction);
+void average_step(const std::vector<AveragedTensor<double>>& tensors, double fraction);
 
 }  // namespace kelvin

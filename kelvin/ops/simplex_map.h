@@ -10,9 +10,9 @@
 
 namespace kelvin {
 
-// Logits [..., n] to shares of the same shape and type: over the last dimension they are not
-// negative and sum to 1.  A logit of -inf is masked: its share is exactly 0; a row of nothing else
-// is all zeros.  A temperature is the caller's: logits / T.
+// Logits [..., n] to probabilities of the same shape and type: over the last dimension they are not
+// negative and sum to 1.  A logit of -inf is masked: its probability is exactly 0; a row of nothing
+// else is all zeros.  A temperature is the caller's: logits / T.
 using SimplexMap = std::function<torch::Tensor(const torch::Tensor& logits)>;
 
 struct SimplexMapEntry {

@@ -16,7 +16,7 @@ torch::Tensor scaled(const torch::Tensor& logits, double temperature) {
 const bool softmax_registered = simplex_maps().add(
     "softmax",
     {
-        .summary = "exp(logit) over their sum: every share is above 0",
+        .summary = "exp(logit) over their sum: every probability is above 0",
         .reference = "Attention is all you need, arXiv 1706.03762",
         // LibTorch's own: it takes the maximum away itself, and there is no temperature here.
         .make =

@@ -5,7 +5,7 @@
 
 namespace kelvin {
 
-// The exponential moving average of a model's weights and buffers over its steps, which often
+// The exponential moving average (EMA) of a model's weights and buffers over its steps, which often
 // does better than the last weights.
 class WeightEma {
  public:

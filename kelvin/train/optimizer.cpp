@@ -101,7 +101,7 @@ Optimizer::Optimizer(Model& model, const OptimizerOptions& options,
     : options_(options) {
   std::vector<torch::Tensor> head;
   if (model.head() != nullptr) head = model.head()->tensors();
-  check(options.head_rate_scale == 1 || !head.empty(),
+  check(options.head_learning_rate_scale == 1 || !head.empty(),
         "optimizer: this model does not tell what its head is");
   std::vector<OptimizerParamGroup> groups;
   const auto add = [&](Part part) {
@@ -120,7 +120,7 @@ Optimizer::Optimizer(Model& model, const OptimizerOptions& options,
     add({.name = item.key(),
          .parameter = parameter,
          .decay = decays ? options.weight_decay : 0,
-         .rate_scale = is_head ? options.head_rate_scale : 1});
+         .learning_rate_scale = is_head ? options.head_learning_rate_scale : 1});
   }
   if (log_temperature.defined()) add({.name = kLogTemperature, .parameter = log_temperature});
   optimizer_ = optimizer_for(options, groups);
@@ -133,7 +133,8 @@ void Optimizer::zero_gradients() {
 // The pointers that one pass over all parameters needs.
 class Optimizer::OnePass {
  public:
-  OnePass(Optimizer& optimizer, double rate) : optimizer_(optimizer), rate_(rate) {
+  OnePass(Optimizer& optimizer, double learning_rate)
+      : optimizer_(optimizer), learning_rate_(learning_rate) {
     for (const auto& part : optimizer.parts_) {
       if (part.parameter.grad().defined()) add(part);
     }
@@ -173,14 +174,14 @@ class Optimizer::OnePass {
   SteppedTensor<Scalar> tensor_of(const Part& part) {
     const auto& parameter = part.parameter;
     gradients_.push_back(laid_out_as(parameter.grad(), parameter));
-    const double rate = rate_ * part.rate_scale;
+    const double learning_rate = learning_rate_ * part.learning_rate_scale;
     const bool couples = is_coupled(options().kind);
     SteppedTensor<Scalar> tensor{.parameter = parameter.template data_ptr<Scalar>(),
                                  .gradient = gradients_.back().template data_ptr<Scalar>(),
                                  .length = parameter.numel(),
-                                 .rate = rate,
+                                 .learning_rate = learning_rate,
                                  .decay = couples ? part.decay : 0,
-                                 .shrink = couples ? 1 : 1 - rate * part.decay};
+                                 .shrink = couples ? 1 : 1 - learning_rate * part.decay};
     if (!is_sgd(options().kind)) {
       auto& own = remembered<AdamParamState>(part);
       own.step(own.step() + 1);
@@ -218,7 +219,7 @@ class Optimizer::OnePass {
   }
 
   Optimizer& optimizer_;
-  double rate_;
+  double learning_rate_;
   std::vector<torch::Tensor> gradients_;  // those that had to be copied would be gone otherwise
   SteppedTensors<float> floats_;
   SteppedTensors<double> doubles_;
@@ -232,7 +233,7 @@ bool Optimizer::is_for_one_pass() const {
   });
 }
 
-void Optimizer::plain_step(double rate) {
+void Optimizer::plain_step(double learning_rate) {
   if (options_.clip_norm > 0) {
     std::vector<torch::Tensor> parameters;
     for (const auto& part : parts_) parameters.push_back(part.parameter);
@@ -241,7 +242,7 @@ void Optimizer::plain_step(double rate) {
   auto& groups = optimizer_->param_groups();
   for (size_t i = 0; i < parts_.size(); ++i) {
     auto& part = parts_[i];
-    const double own_rate = rate * part.rate_scale;
+    const double own_rate = learning_rate * part.learning_rate_scale;
     groups[i].options().set_lr(own_rate);
     if (!is_coupled(options_.kind) && part.decay > 0 && part.parameter.grad().defined()) {
       part.parameter.mul_(1 - own_rate * part.decay);
@@ -250,12 +251,12 @@ void Optimizer::plain_step(double rate) {
   optimizer_->step();
 }
 
-void Optimizer::step(double rate) {
+void Optimizer::step(double learning_rate) {
   torch::NoGradGuard no_grad;
   if (is_plain() || !is_for_one_pass()) {
-    plain_step(rate);
+    plain_step(learning_rate);
   } else {
-    OnePass(*this, rate).run();
+    OnePass(*this, learning_rate).run();
   }
 }
 

@@ -16,7 +16,7 @@ namespace kelvin {
 inline constexpr auto kLogTemperature = "log_temperature";
 
 // sgd and adam add the decay of the weights to the gradient (coupled, L2); sgdw and adamw shrink
-// the weights by rate * decay instead (decoupled, arXiv 1711.05101).
+// the weights by learning rate * decay instead (decoupled, arXiv 1711.05101).
 enum class OptimizerKind { sgd, sgdw, adam, adamw };
 
 OptimizerKind optimizer_of(const std::string& name);
@@ -29,9 +29,9 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 1e-4;
-  bool decays_vectors = true;  // biases and normalisations as well
-  double head_rate_scale = 1;  // the last layer's rate is multiplied by it
-  double clip_norm = 0;        // the largest norm of all gradients together; 0: any
+  bool decays_vectors = true;           // biases and normalisations as well
+  double head_learning_rate_scale = 1;  // the last layer's learning rate is multiplied by it
+  double clip_norm = 0;                 // the largest norm of all gradients together; 0: any
 };
 
 // Moves the parameters of a model, and log T if it is learnt: in one pass over them, or by
@@ -48,7 +48,7 @@ class Optimizer {
 
   // By the gradients that are there, clipped if wanted; what has none is left alone.  Gradients are
   // of no use afterwards: only the plain path clips them in place.
-  void step(double rate);
+  void step(double learning_rate);
 
   // What it remembers of earlier steps, by "parameter/what".
   NamedTensors state() const;
@@ -61,15 +61,15 @@ class Optimizer {
     std::string name;
     torch::Tensor parameter;
     double decay = 0;
-    double rate_scale = 1;
+    double learning_rate_scale = 1;
     OptimizerStateKey key = {};  // of what LibTorch remembers
   };
   class OnePass;
   bool is_for_one_pass() const;
-  void plain_step(double rate);
+  void plain_step(double learning_rate);
 
   OptimizerOptions options_;
-  std::vector<Part> parts_;  // each is a group of its own: they differ in decay and rate
+  std::vector<Part> parts_;  // each is a group of its own: they differ in decay and learning rate
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 

@@ -11,32 +11,32 @@
 namespace kelvin {
 namespace {
 
-// From `begin` to `end` along half a cosine; `share` runs from 0 to 1.
-double along_cosine(double begin, double end, double share) {
-  return end + (begin - end) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+// From `begin` to `end` along half a cosine; `fraction` runs from 0 to 1.
+double along_cosine(double begin, double end, double fraction) {
+  return end + (begin - end) * 0.5 * (1 + std::cos(std::numbers::pi * fraction));
 }
 
-double after_milestones(const RateOptions& options, int64_t step) {
-  double rate = options.rate;
+double after_milestones(const LearningRateOptions& options, int64_t step) {
+  double learning_rate = options.learning_rate;
   for (const auto milestone : options.milestones) {
-    if (step >= milestone) rate *= options.decay;
+    if (step >= milestone) learning_rate *= options.decay;
   }
-  return rate;
+  return learning_rate;
 }
 
-double one_cycle(const RateOptions& options, int64_t step) {
+double one_cycle(const LearningRateOptions& options, int64_t step) {
   constexpr double kFirstDivisor = 25;
-  constexpr double kLastDivisor = 1e4;  // of the first rate
+  constexpr double kLastDivisor = 1e4;  // of the first learning rate
   const auto last = static_cast<double>(options.total_steps - 1);
-  const double first_rate = options.rate / kFirstDivisor;
-  const double peak = options.rising_share * static_cast<double>(options.total_steps) - 1;
+  const double first_rate = options.learning_rate / kFirstDivisor;
+  const double peak = options.rising_fraction * static_cast<double>(options.total_steps) - 1;
   const auto now = static_cast<double>(step);
   if (now <= peak) {
-    return along_cosine(first_rate, options.rate, peak > 0 ? now / peak : 1);
+    return along_cosine(first_rate, options.learning_rate, peak > 0 ? now / peak : 1);
   }
   const double begin = std::max(peak, 0.0);
-  const double share = last > begin ? (now - begin) / (last - begin) : 1;
-  return along_cosine(options.rate, first_rate / kLastDivisor, share);
+  const double fraction = last > begin ? (now - begin) / (last - begin) : 1;
+  return along_cosine(options.learning_rate, first_rate / kLastDivisor, fraction);
 }
 
 }  // namespace
@@ -50,18 +50,19 @@ Schedule schedule_of(const std::string& name) {
   return Schedule::constant;
 }
 
-double learning_rate(const RateOptions& options, int64_t step) {
+double learning_rate(const LearningRateOptions& options, int64_t step) {
   check(step >= 0 && step < options.total_steps, "learning_rate: step must be in [0, ",
         options.total_steps, "), got ", step);
   if (options.schedule == Schedule::one_cycle) return one_cycle(options, step);
   if (step < options.warmup_steps) {
-    return options.rate * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
+    return options.learning_rate * static_cast<double>(step + 1) /
+           static_cast<double>(options.warmup_steps);
   }
-  if (options.schedule == Schedule::constant) return options.rate;
+  if (options.schedule == Schedule::constant) return options.learning_rate;
   if (options.schedule == Schedule::step) return after_milestones(options, step);
   const auto done = static_cast<double>(step - options.warmup_steps);
   const auto total = static_cast<double>(options.total_steps - options.warmup_steps);
-  return options.rate * 0.5 * (1 + std::cos(std::numbers::pi * done / total));
+  return options.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done / total));
 }
 
 namespace {
@@ -95,7 +96,7 @@ double temperature_at(const TemperatureOptions& options, int64_t step, int64_t t
                       int64_t steps_per_epoch) {
   const double first = options.first;
   const double change = options.last - first;
-  const double share =
+  const double fraction =
       static_cast<double>(step) / static_cast<double>(std::max<int64_t>(total_steps - 1, 1));
   const double periods =
       static_cast<double>(step) / (options.period_epochs * static_cast<double>(steps_per_epoch));
@@ -104,9 +105,9 @@ double temperature_at(const TemperatureOptions& options, int64_t step, int64_t t
     case TemperatureSchedule::learned:
       return first;
     case TemperatureSchedule::linear:
-      return first + change * share;
+      return first + change * fraction;
     case TemperatureSchedule::cosine:
-      return first + change * 0.5 * (1 - std::cos(std::numbers::pi * share));
+      return first + change * 0.5 * (1 - std::cos(std::numbers::pi * fraction));
     case TemperatureSchedule::step:
       return first * std::pow(options.factor, std::floor(periods));
     case TemperatureSchedule::cyclic: {

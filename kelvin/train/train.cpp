@@ -28,8 +28,8 @@ void check_options(const TrainOptions& options) {
   check_temperature("train", options.temperature.first);
   check(options.epochs >= 1, "train: epochs must be at least 1, got ", options.epochs);
   check(options.batch_size >= 1, "train: batch_size must be at least 1, got ", options.batch_size);
-  check(std::isfinite(options.rate) && options.rate > 0, "train: lr must be above 0, got ",
-        options.rate);
+  check(std::isfinite(options.learning_rate) && options.learning_rate > 0,
+        "train: lr must be above 0, got ", options.learning_rate);
 }
 
 // Convolutions run faster when weights and maps are stored channels-last.
@@ -46,22 +46,22 @@ int64_t steps_per_epoch(const TrainOptions& options, int64_t samples) {
   return count_batches(samples, options.batch_size);
 }
 
-RateOptions rate_options(const TrainOptions& options, int64_t samples) {
+LearningRateOptions learning_rate_options(const TrainOptions& options, int64_t samples) {
   const auto epoch = static_cast<double>(steps_per_epoch(options, samples));
-  RateOptions rate{.rate = options.rate,
-                   .schedule = options.schedule,
-                   .warmup_steps = std::llround(options.warmup_epochs * epoch),
-                   .total_steps = total_steps(options, samples),
-                   .decay = options.decay_rate};
+  LearningRateOptions result{.learning_rate = options.learning_rate,
+                             .schedule = options.schedule,
+                             .warmup_steps = std::llround(options.warmup_epochs * epoch),
+                             .total_steps = total_steps(options, samples),
+                             .decay = options.decay_rate};
   for (const double milestone : options.milestones) {
-    rate.milestones.push_back(std::llround(milestone * epoch));
+    result.milestones.push_back(std::llround(milestone * epoch));
   }
-  return rate;
+  return result;
 }
 
-double rate_factor(RateScaling scaling, double temperature) {
-  if (scaling == RateScaling::linear) return temperature;
-  return scaling == RateScaling::sqrt ? std::sqrt(temperature) : 1;
+double temperature_factor(LearningRateScaling scaling, double temperature) {
+  if (scaling == LearningRateScaling::linear) return temperature;
+  return scaling == LearningRateScaling::sqrt ? std::sqrt(temperature) : 1;
 }
 
 NamedTensors with_prefix(const std::string& prefix, const NamedTensors& tensors) {
@@ -127,15 +127,15 @@ class Training {
         options_(options),
         observers_(observers),
         samples_(dataset.train.size()),
-        rate_(rate_options(options, samples_)),
+        learning_rate_(learning_rate_options(options, samples_)),
         loss_(options.loss ? options.loss : default_loss()),
         device_(model.parameters().front().device()),
         state_{.model = model,
                .options = options,
-               .total_steps = rate_.total_steps,
+               .total_steps = learning_rate_.total_steps,
                .steps_per_epoch = steps_per_epoch(options, samples_)} {
     check(samples_ > 0, "train: dataset '", dataset.name, "' has no training images");
-    check_temperatures(options.temperature, rate_.total_steps, state_.steps_per_epoch);
+    check_temperatures(options.temperature, learning_rate_.total_steps, state_.steps_per_epoch);
     use_channels_last(model);
     if (options.temperature.schedule == TemperatureSchedule::learned) {
       log_temperature_ = torch::tensor(std::log(options.temperature.first), torch::kFloat64)
@@ -143,8 +143,8 @@ class Training {
                              .set_requires_grad(true);
     }
     optimizer_.emplace(model, options.optimizer, log_temperature_);
-    if (options.average_decay > 0) average_.emplace(model, options.average_decay);
-    state_.average = average_ ? &*average_ : nullptr;
+    if (options.ema_decay > 0) ema_.emplace(model, options.ema_decay);
+    state_.ema = ema_ ? &*ema_ : nullptr;
     state_.temperature = temperature_of_step(0);
     state_.snapshot = [this] { return snapshot(); };
   }
@@ -157,8 +157,8 @@ class Training {
     check_finite(start.weights);
     check_finite(without_prefix(kWeights, start.state));
     auto own = weights_of(model_);
-    if (average_) {
-      average_->restore(start.weights, required_count(start.state, kAverageSteps));
+    if (ema_) {
+      ema_->restore(start.weights, required_count(start.state, kAverageSteps));
       copy_weights(without_prefix(kWeights, start.state), own, "train: the weights to go on from");
     } else {
       copy_weights(start.weights, own, "train: the weights to go on from");
@@ -176,7 +176,7 @@ class Training {
     state_.step = start.step;
     state_.images = start.images;
     state_.temperature = start.temperature;
-    if (start.step > 0) state_.rate = rate_of_step(start.step - 1);
+    if (start.step > 0) state_.learning_rate = learning_rate_of_step(start.step - 1);
     epoch_steps_ = start.epoch_steps;
     sums_ = start.sums;
   }
@@ -203,7 +203,7 @@ class Training {
       }
       finish_epoch();
     }
-    if (average_) average_->exchange();
+    if (ema_) ema_->exchange();
     return TrainOutcome::finished;
   }
 
@@ -214,8 +214,9 @@ class Training {
   }
 
   // At the temperature that training has at that step.
-  double rate_of_step(int64_t step) const {
-    return learning_rate(rate_, step) * rate_factor(options_.rate_scaling, state_.temperature);
+  double learning_rate_of_step(int64_t step) const {
+    return learning_rate(learning_rate_, step) *
+           temperature_factor(options_.learning_rate_scaling, state_.temperature);
   }
 
   torch::Tensor temperature_tensor() const {
@@ -248,10 +249,10 @@ class Training {
     const ReferenceOpsScope path(options_.is_plain);
     lap();
     state_.temperature = temperature_of_step(state_.step);
-    state_.rate = rate_of_step(state_.step);
+    state_.learning_rate = learning_rate_of_step(state_.step);
     check(std::isfinite(state_.temperature) && state_.temperature > 0,
           "train: the learned temperature became ", state_.temperature, " at step ", state_.step,
-          " (loss ", state_.loss, ", lr = ", state_.rate, "); try a smaller lr");
+          " (loss ", state_.loss, ", lr = ", state_.learning_rate, "); try a smaller lr");
     optimizer_->zero_gradients();
     const auto labels = batch.labels.to(device_);
     const auto values = loss_(logits_of(batch), labels, temperature_tensor());
@@ -260,13 +261,13 @@ class Training {
           " before the first step: the initial logits over T = ", state_.temperature,
           " are beyond float32; see init.scale, init.last_scale and train.temperature");
     check(std::isfinite(loss), "train: the loss became ", loss, " at step ", state_.step,
-          " (T = ", state_.temperature, ", lr = ", state_.rate,
+          " (T = ", state_.temperature, ", lr = ", state_.learning_rate,
           "); try a smaller lr or a longer warm-up");
     state_.seconds.forward = lap();
     values.loss.backward();
     state_.seconds.backward = lap();
-    optimizer_->step(state_.rate);
-    if (average_) average_->update();
+    optimizer_->step(state_.learning_rate);
+    if (ema_) ema_->update();
     state_.seconds.optimizer = lap();
     ++state_.step;
     ++epoch_steps_;
@@ -311,13 +312,13 @@ class Training {
                       .images = state_.images,
                       .sums = sums_,
                       .temperature = state_.temperature,
-                      .weights = average_ ? average_->tensors() : weights_of(model_),
+                      .weights = ema_ ? ema_->tensors() : weights_of(model_),
                       .state = with_prefix(kOptimizer, optimizer_->state())};
     now.state[kGenerator] = at::detail::getDefaultCPUGenerator().get_state();
     if (log_temperature_.defined()) now.state[kLogTemperature] = log_temperature_;
-    if (average_) {
+    if (ema_) {
       now.state.merge(with_prefix(kWeights, weights_of(model_)));
-      now.state[kAverageSteps] = torch::tensor(average_->steps(), torch::kInt64);
+      now.state[kAverageSteps] = torch::tensor(ema_->steps(), torch::kInt64);
     }
     return now;
   }
@@ -327,12 +328,12 @@ class Training {
   const TrainOptions& options_;
   const std::vector<TrainObserver*>& observers_;
   const int64_t samples_;
-  const RateOptions rate_;
+  const LearningRateOptions learning_rate_;
   const Loss loss_;
   const torch::Device device_;
   torch::Tensor log_temperature_;
   std::optional<Optimizer> optimizer_;
-  std::optional<WeightEma> average_;
+  std::optional<WeightEma> ema_;
   TrainState state_;
   int64_t epoch_steps_ = 0;
   EpochSums sums_;
@@ -341,12 +342,12 @@ class Training {
 
 }  // namespace
 
-RateScaling rate_scaling_of(const std::string& name) {
-  if (name == "none") return RateScaling::none;
-  if (name == "linear") return RateScaling::linear;
-  if (name == "sqrt") return RateScaling::sqrt;
+LearningRateScaling learning_rate_scaling_of(const std::string& name) {
+  if (name == "none") return LearningRateScaling::none;
+  if (name == "linear") return LearningRateScaling::linear;
+  if (name == "sqrt") return LearningRateScaling::sqrt;
   check(false, "train.lr_scale_with_t: must be none, linear or sqrt, got '", name, "'");
-  return RateScaling::none;
+  return LearningRateScaling::none;
 }
 
 int64_t total_steps(const TrainOptions& options, int64_t samples) {

@@ -16,10 +16,10 @@
 
 namespace kelvin {
 
-// Whether a higher temperature, which makes gradients smaller, is met by a higher rate.
-enum class RateScaling { none, linear, sqrt };
+// Whether a higher temperature, which makes gradients smaller, is met by a higher learning rate.
+enum class LearningRateScaling { none, linear, sqrt };
 
-RateScaling rate_scaling_of(const std::string& name);
+LearningRateScaling learning_rate_scaling_of(const std::string& name);
 
 struct TrainOptions {
   TemperatureOptions temperature =
@@ -27,16 +27,17 @@ struct TrainOptions {
   Loss loss = {};  // cross-entropy if there is none
   int64_t epochs = 10;
   int64_t batch_size = 128;
-  double rate = 0.1;
+  double learning_rate = 0.1;
   Schedule schedule = Schedule::cosine;
   std::vector<double> milestones = {};  // in epochs, for Schedule::step
   double decay_rate = 0.1;              // at each of them
   double warmup_epochs = 1;
-  RateScaling rate_scaling = RateScaling::none;  // the rate times T, or its square root
+  LearningRateScaling learning_rate_scaling =
+      LearningRateScaling::none;  // the learning rate times T, or its square root
   OptimizerOptions optimizer = {};
-  double average_decay = 0;  // of a moving average of the weights; 0: none
+  double ema_decay = 0;  // of the EMA of the weights; 0: no EMA
   Precision precision = Precision::fp32;
-  bool is_plain = false;  // with LibTorch's own operations, see plain_path.h
+  bool is_plain = false;  // with LibTorch's own operators, see ops/reference_ops.h
   Augmentation augmentation = Augmentation::none;
   uint64_t seed = 0;                     // of the order of the samples and of their augmentation
   std::function<double()> seconds = {};  // a clock, if the parts of a step are to be timed
@@ -66,7 +67,7 @@ struct TrainSnapshot {
   int64_t images = 0;
   EpochSums sums = {};
   double temperature = 1;
-  NamedTensors weights = {};  // to be used: their moving average if there is one
+  NamedTensors weights = {};  // to be used: their EMA if there is one
   NamedTensors state = {};    // of the optimizer, of random numbers, ...
 };
 
@@ -79,32 +80,31 @@ struct TrainState {
   int64_t step = 0;   // finished steps
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 0;
-  double rate = 0;         // of the last step
-  double temperature = 1;  // likewise; before training that of the first
-  double loss = 0;         // of the last step's batch; at the end of an epoch the epoch's mean
-  double entropy = 0;      // of the outputs, likewise
-  double accuracy = 0;     // likewise
-  int64_t images = 0;      // trained on so far
+  double learning_rate = 0;  // of the last step
+  double temperature = 1;    // likewise; before training that of the first
+  double loss = 0;           // of the last step's batch; at the end of an epoch the epoch's mean
+  double entropy = 0;        // of the outputs, likewise
+  double accuracy = 0;       // likewise
+  int64_t images = 0;        // trained on so far
   StepSeconds seconds = {};
-  WeightEma* average = nullptr;
+  WeightEma* ema = nullptr;
   std::function<TrainSnapshot()> snapshot = {};
 };
 
-// The weights that are to be used, in the model for as long as it lives: their moving average if
-// there is one.
+// The weights that are to be used, in the model for as long as it lives: their EMA if there is one.
 class UsedWeights {
  public:
-  explicit UsedWeights(const TrainState& state) : average_(state.average) {
-    if (average_ != nullptr) average_->exchange();
+  explicit UsedWeights(const TrainState& state) : ema_(state.ema) {
+    if (ema_ != nullptr) ema_->exchange();
   }
   ~UsedWeights() {
-    if (average_ != nullptr) average_->exchange();
+    if (ema_ != nullptr) ema_->exchange();
   }
   UsedWeights(const UsedWeights&) = delete;
   UsedWeights& operator=(const UsedWeights&) = delete;
 
  private:
-  WeightEma* average_;
+  WeightEma* ema_;
 };
 
 // Training knows no measures, logs or checkpoints: whoever wants them passes observers.

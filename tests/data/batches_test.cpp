@@ -80,12 +80,12 @@ TEST(FixedSample, IsAllOfThemIfThereAreFewer) {
 TEST(BatchMaker, SubtractsTheMeanAndDividesByTheDeviation) {
   const auto images = random_images(4);
   const std::array<double, 3> mean = {0.25, 0.5, 0.75};
-  const std::array<double, 3> deviation = {0.1, 0.2, 2};
-  const auto batch = BatchMaker(mean, deviation).make(images, {0, 1, 2, 3});
+  const std::array<double, 3> std_dev = {0.1, 0.2, 2};
+  const auto batch = BatchMaker(mean, std_dev).make(images, {0, 1, 2, 3});
   const auto pixels = images.pixels.to(torch::kFloat64) / 255;
   for (int64_t channel = 0; channel < 3; ++channel) {
     const auto c = static_cast<size_t>(channel);
-    const auto expected = (pixels.select(1, channel) - mean.at(c)) / deviation.at(c);
+    const auto expected = (pixels.select(1, channel) - mean.at(c)) / std_dev.at(c);
     const auto difference = batch.images.select(1, channel).to(torch::kFloat64) - expected;
     EXPECT_LT(difference.abs().max().item<double>(), 5e-6) << "channel " << channel;
   }
@@ -218,11 +218,11 @@ TEST(BatchMaker, RoundsToBfloat16AsTorchDoes) {
   const auto images = random_images(20);
   const auto indices = epoch_order(3, 0, 20);
   const std::array<double, 3> mean = {0.4, 0.5, 0.6};
-  const std::array<double, 3> deviation = {0.2, 0.3, 0.4};
+  const std::array<double, 3> std_dev = {0.2, 0.3, 0.4};
   BatchOptions options{.augmentation = Augmentation::crop_flip, .seed = 1};
-  const auto floats = BatchMaker(mean, deviation, options).make(images, indices);
+  const auto floats = BatchMaker(mean, std_dev, options).make(images, indices);
   options.type = torch::kBFloat16;
-  const auto halves = BatchMaker(mean, deviation, options).make(images, indices);
+  const auto halves = BatchMaker(mean, std_dev, options).make(images, indices);
   EXPECT_EQ(halves.images.scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(halves.images.is_contiguous(torch::MemoryFormat::ChannelsLast));
   EXPECT_TRUE(halves.images.equal(floats.images.to(torch::kBFloat16)));
@@ -269,10 +269,10 @@ TEST(BatchMaker, ShowsImagesAsTheDatasetWantsThemSeen) {
   Dataset dataset;
   dataset.test = random_images(4);
   dataset.mean = {0.1, 0.2, 0.3};
-  dataset.deviation = {0.4, 0.5, 0.6};
+  dataset.std_dev = {0.4, 0.5, 0.6};
   dataset.upsample_to = 9;
   const auto batch = BatchMaker(dataset).make(dataset.test, {2, 3});
-  const auto expected = BatchMaker(dataset.mean, dataset.deviation, {.upsample_to = 9});
+  const auto expected = BatchMaker(dataset.mean, dataset.std_dev, {.upsample_to = 9});
   EXPECT_TRUE(batch.images.equal(expected.make(dataset.test, {2, 3}).images));
   EXPECT_EQ(dataset.shown_shape().height, batch.images.size(2));
   EXPECT_EQ(dataset.shown_shape().width, batch.images.size(3));

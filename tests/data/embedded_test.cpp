@@ -63,7 +63,7 @@ TEST_P(Embedded, KnowsTheMeanAndDeviationOfItsTrainingPixels) {
   for (int64_t channel = 0; channel < 3; ++channel) {
     const auto c = static_cast<size_t>(channel);
     EXPECT_NEAR(dataset.mean.at(c), mean[channel].item<double>(), 1e-12);
-    EXPECT_NEAR(dataset.deviation.at(c), variance[channel].sqrt().item<double>(), 1e-5);
+    EXPECT_NEAR(dataset.std_dev.at(c), variance[channel].sqrt().item<double>(), 1e-5);
   }
 }
 

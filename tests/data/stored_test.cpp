@@ -100,7 +100,7 @@ TEST_F(RealDatasets, HaveTheirPublishedCountsAndStatistics) {
       EXPECT_NEAR(mean.item<double>(), expected.mean[c], 5e-5) << expected.name;
       EXPECT_NEAR(variance.sqrt().item<double>(), expected.deviation[c], 5e-5) << expected.name;
       EXPECT_EQ(dataset.mean.at(c), expected.mean[c]) << expected.name;
-      EXPECT_EQ(dataset.deviation.at(c), expected.deviation[c]) << expected.name;
+      EXPECT_EQ(dataset.std_dev.at(c), expected.deviation[c]) << expected.name;
     }
   }
 }
@@ -149,7 +149,7 @@ TEST_F(RealDatasets, IncludePicturesInFolders) {
   EXPECT_EQ(dataset.classes, 100);
   EXPECT_EQ(counts_of(dataset.train, 100), evenly(100, 30));
   EXPECT_EQ(counts_of(dataset.test, 100), evenly(100, 10));
-  const auto batch = BatchMaker(dataset.mean, dataset.deviation).make(dataset.test, {0, 999});
+  const auto batch = BatchMaker(dataset.mean, dataset.std_dev).make(dataset.test, {0, 999});
   EXPECT_EQ(batch.images.sizes(), (std::vector<int64_t>{2, 3, 64, 64}));
 }
 

@@ -6,42 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/measures/classifier_collapse.h"
+#include "tests/support/collapse_example.h"
 #include "tests/support/measured.h"
-#include "tests/support/tensors.h"
 
 namespace kelvin::collapse_readings_test {
 
-// Three classes of three samples each, of which a fourth class has none.
-class CollapseReadings : public testing::Test {
- protected:
-  static ClassSums sums() {
-    ClassSums result(4, 5);
-    result.update(rows(), labels());
-    return result;
-  }
-  static torch::Tensor labels() { return torch::arange(9) % 3; }
-  static torch::Tensor rows() { return noise({9, 5}, 1) + 3 * noise({3, 5}, 2).index({labels()}); }
-
-  static Collapse with_spread(Collapse collapse) {
-    ClassSpread spread(collapse.centres, collapse.cutoff);
-    spread.update(rows(), labels());
-    collapse.spread = spread;
-    return collapse;
-  }
-  static Collapse first_pass() {
-    return {.split = "train",
-            .classes = 4,
-            .features = 5,
-            .width = 5,
-            .cutoff = 1e-12,
-            .centres = ClassCentres(sums())};
-  }
-  static std::vector<std::string> names(const Readings& readings) {
-    std::vector<std::string> result;
-    for (const auto& reading : readings) result.push_back(reading.name);
-    return result;
-  }
-};
+class CollapseReadings : public CollapseExample {};
 
 using Names = std::vector<std::string>;
 
@@ -80,34 +51,6 @@ TEST_F(CollapseReadings, OfOtherSamplesSayWhoseMeansTheyAreMeasuredWith) {
   EXPECT_EQ(readings[1].value, 0.25);
   EXPECT_EQ(readings[1].definition["samples"], 20);
   EXPECT_EQ(readings[1].definition["means"], "of the training split");
-}
-
-TEST_F(CollapseReadings, OfTheClassifierNeedItsWeight) {
-  auto collapse = with_spread(first_pass());
-  const auto without = classifier_collapse_readings(collapse);
-  EXPECT_TRUE(readings_of(without, "nc3_self_duality").empty());
-  collapse.weight = noise({4, 5}, 3);
-  const auto readings = classifier_collapse_readings(collapse);
-  EXPECT_EQ(readings.size(), without.size() + 2 + 4 + 7 + 1);
-  // The weight itself has all four classes, its products with means those three.
-  EXPECT_EQ(reading_of(readings, "nc2_weight_equinorm").definition["classes"], 4);
-  EXPECT_EQ(reading_of(readings, "nc3_dual_etf_error").definition["classes"], 3);
-  EXPECT_DOUBLE_EQ(reading_of(readings, "nc1_trace_pinv_unscaled").value,
-                   3 * reading_of(readings, "nc1_trace_pinv").value);
-  EXPECT_NEAR(reading_of(readings, "nc2_product_etf_error").value,
-              reading_of(readings, "nc3_dual_etf_error").value / 9, 1e-15);
-}
-
-TEST_F(CollapseReadings, AroundTheMeanOfSamplesAreTheSameIfClassesAreOfOneSize) {
-  auto collapse = with_spread(first_pass());
-  collapse.weight = noise({4, 5}, 3);
-  const auto readings = classifier_collapse_readings(collapse);
-  for (const std::string name :
-       {"nc1_trace_pinv", "nc1_trace_ratio", "nc2_etf_error", "nc3_dual_etf_error"}) {
-    const auto weighted = reading_of(readings, name + "_weighted_mean");
-    EXPECT_NEAR(weighted.value, reading_of(readings, name).value, 1e-12) << name;
-    EXPECT_EQ(weighted.definition["centring"], "mean of all samples");
-  }
 }
 
 TEST_F(CollapseReadings, OfProjectedFeaturesSaySo) {

@@ -75,7 +75,7 @@ ProbeOptions reproduce() {
 }
 
 ProbeOptions published() {
-  return {.protocol = ProbeProtocol::published, .passes = 5, .batch = 32, .rate = 0.01};
+  return {.protocol = ProbeProtocol::published, .passes = 5, .batch = 32, .learning_rate = 0.01};
 }
 
 // Two layers, the first of which says nothing, the second something about the class.

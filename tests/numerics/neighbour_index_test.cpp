@@ -44,10 +44,10 @@ TEST(NeighbourIndex, BoundsDistancesFromBelowByProducts) {
   const auto distances = torch::cdist(queries, rows, 2, /*compute_mode=*/2) * index.scale;
   EXPECT_TRUE((bounds <= distances.square() + 1e-5).all().item<bool>());
   EXPECT_GT((bounds / distances.square()).mean().item<double>(), 0.5);  // and not by far
-  const auto closer = torch::cdist(points.closer.to(torch::kFloat64),
-                                   index.rows.closer.to(torch::kFloat64), 2, /*compute_mode=*/2);
-  EXPECT_TRUE((closer <= distances + 1e-5).all().item<bool>());
-  EXPECT_TRUE((closer.square() >= bounds - 1e-5).all().item<bool>());
+  const auto refined = torch::cdist(points.refined.to(torch::kFloat64),
+                                    index.rows.refined.to(torch::kFloat64), 2, /*compute_mode=*/2);
+  EXPECT_TRUE((refined <= distances + 1e-5).all().item<bool>());
+  EXPECT_TRUE((refined.square() >= bounds - 1e-5).all().item<bool>());
 }
 
 TEST(NeighbourIndex, ComparesAllCoordinatesWhereNoneStandOut) {

@@ -250,7 +250,7 @@ Minibatch minibatch(uint64_t seed, int64_t samples = 32) {
 }
 
 TEST(AdamRegression, TakesTheStepsOfLibTorch) {
-  AdamRegression regression({.classes = 3, .rate = 0.01, .seed = 5});
+  AdamRegression regression({.classes = 3, .learning_rate = 0.01, .seed = 5});
   regression.train(minibatch(0));
   // A reference that goes on from there would lack Adam's averages: begin with the same weights.
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(5);

@@ -45,7 +45,7 @@ TEST(TemperatureScaling, RecoversAKnownTemperature) {
   for (const double temperature : {1e-2, 0.1, 0.5, 1., 2., 10., 100., 1e3, 1e6}) {
     SCOPED_TRACE(temperature);
     const auto shares = softmax(logits, {.temperature = temperature});
-    const auto fitted = fit_temperature_to_shares(logits, shares);
+    const auto fitted = fit_temperature_to_probabilities(logits, shares);
     expect_certified(fitted);
     EXPECT_NEAR(*fitted.temperature / temperature, 1, 1e-6);
     EXPECT_LE(fitted.iterations, 30);
@@ -111,7 +111,7 @@ TEST(TemperatureScaling, TakesLabelsAsSharesOfOne) {
   const auto logits = noise({60, 4}, 9);
   const auto labels = (logits + noise({60, 4}, 10)).argmax(1);
   const auto shares = torch::zeros({60, 4}, torch::kFloat64).scatter(1, labels.unsqueeze(1), 1.);
-  EXPECT_DOUBLE_EQ(*fit_temperature_to_shares(logits, shares).temperature,
+  EXPECT_DOUBLE_EQ(*fit_temperature_to_probabilities(logits, shares).temperature,
                    *fit_temperature(logits, labels).temperature);
 }
 
@@ -179,7 +179,7 @@ TEST(TemperatureScaling, HandsOutNoTemperatureThatHasNotConverged) {
 // More logits than are looked at at a time.
 TEST(TemperatureScaling, GoesOverAllSamples) {
   const auto logits = 3 * noise({700, 800}, 19);
-  const auto fitted = fit_temperature_to_shares(logits, softmax(logits, {.temperature = 2}));
+  const auto fitted = fit_temperature_to_probabilities(logits, softmax(logits, {.temperature = 2}));
   expect_certified(fitted);
   EXPECT_NEAR(*fitted.temperature, 2, 1e-9);
 }
@@ -206,17 +206,17 @@ TEST(TemperatureScaling, RejectsWhatItCannotUse) {
             }),
             "fit_temperature: logits of a sample differ by more than double precision can hold");
   EXPECT_EQ(error_of([&] {
-              fit_temperature_to_shares(logits, torch::ones({2, 3}));
+              fit_temperature_to_probabilities(logits, torch::ones({2, 3}));
             }),
             "fit_temperature: shares must not be below 0 and have sums of 1");
-  EXPECT_EQ(error_of([&] { fit_temperature_to_shares(logits, logits / 0); }),
+  EXPECT_EQ(error_of([&] { fit_temperature_to_probabilities(logits, logits / 0); }),
             "fit_temperature: shares must not be below 0 and have sums of 1");
   EXPECT_EQ(error_of([&] {
-              fit_temperature_to_shares(logits, torch::ones({2, 2}));
+              fit_temperature_to_probabilities(logits, torch::ones({2, 2}));
             }),
             "fit_temperature: shares must be floating [2, 3], got [2, 2]");
   EXPECT_EQ(error_of([&] {
-              fit_temperature_to_shares(torch::zeros({0, 3}), logits);
+              fit_temperature_to_probabilities(torch::zeros({0, 3}), logits);
             }),
             "fit_temperature: logits must be floating [samples, classes], at least one of each, "
             "got [0, 3]");

@@ -46,12 +46,11 @@ class Winograd2x2 : public testing::TestWithParam<WinogradShape> {
     if (!has_winograd_2x2()) GTEST_SKIP() << "no products of bfloat16";
   }
   torch::Tensor convolved(const torch::Tensor& maps) const {
-    auto shape = shape_;
-    shape.images = maps.size(0);
-    return winograd_2x2(shape, maps, layout_of<const float>(weight_), bias_.data_ptr<float>());
+    return winograd_forward(maps, shape_.outputs, layout_of<const float>(weight_),
+                            bias_.data_ptr<float>());
   }
   torch::Tensor weight_gradient(const torch::Tensor& weight) const {
-    return winograd_2x2_gradient_of(weight, shape_, maps_, gradients_);
+    return winograd_weight_gradient(weight, maps_, gradients_);
   }
 
   const WinogradShape shape_ = GetParam();
@@ -117,12 +116,11 @@ class Winograd4x4 : public testing::TestWithParam<WinogradShape> {
     if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   }
   torch::Tensor convolved(const torch::Tensor& maps) const {
-    auto shape = shape_;
-    shape.images = maps.size(0);
-    return winograd_4x4(shape, maps, layout_of<const float>(weight_), bias_.data_ptr<float>());
+    return winograd_forward(maps, shape_.outputs, layout_of<const float>(weight_),
+                            bias_.data_ptr<float>());
   }
   torch::Tensor weight_gradient(const torch::Tensor& weight) const {
-    return winograd_4x4_gradient_of(weight, shape_, maps_, gradients_);
+    return winograd_weight_gradient(weight, maps_, gradients_);
   }
 
   const WinogradShape shape_ = GetParam();

@@ -51,7 +51,7 @@ std::vector<Owned<Scalar>> some_tensors() {
                       .mean_square = waves<Scalar>(length, 0.13)};
     for (auto& square : one.mean_square) square = std::abs(square);
     one.how.steps = 1 + static_cast<int64_t>(all.size());
-    one.how.rate = 0.01 * (1 + place);
+    one.how.learning_rate = 0.01 * (1 + place);
     one.how.decay = all.size() % 2 == 0 ? 0.1 : 0;
     one.how.shrink = all.size() % 3 == 0 ? 0.99 : 1;
     all.push_back(std::move(one));
@@ -87,7 +87,7 @@ void sgd_by_hand(Owned<Scalar>& one, const SgdRule& rule, bool has_momentum) {
       one.mean[i] = as_scalar(rule.momentum) * one.mean[i] + direction;
       direction = rule.nesterov ? direction + as_scalar(rule.momentum) * one.mean[i] : one.mean[i];
     }
-    one.parameter[i] = weight - as_scalar(one.how.rate) * direction;
+    one.parameter[i] = weight - as_scalar(one.how.learning_rate) * direction;
   }
 }
 
@@ -95,7 +95,7 @@ template <class Scalar>
 void adam_by_hand(Owned<Scalar>& one, const AdamRule& rule) {
   const auto as_scalar = [](double number) { return static_cast<Scalar>(number); };
   const auto steps = static_cast<double>(one.how.steps);
-  const auto rate = as_scalar(one.how.rate / (1 - std::pow(rule.beta1, steps)));
+  const auto rate = as_scalar(one.how.learning_rate / (1 - std::pow(rule.beta1, steps)));
   const auto bias = as_scalar(std::sqrt(1 - std::pow(rule.beta2, steps)));
   for (size_t i = 0; i < one.parameter.size(); ++i) {
     const Scalar weight = one.parameter[i] * as_scalar(one.how.shrink);
@@ -179,7 +179,7 @@ TYPED_TEST(OptimizerKernels, FirstStepOfAdamIsTheRateAgainstTheSlope) {
               .mean = means,
               .mean_square = squares,
               .length = 3,
-              .rate = 0.25}},
+              .learning_rate = 0.25}},
             {});
   for (int i = 0; i < 3; ++i) {
     EXPECT_NEAR(parameters[i], gradients[i] > 0 ? 0.75 : 1.25, 1e-6) << i;
@@ -191,9 +191,12 @@ TYPED_TEST(OptimizerKernels, LeaveInfiniteWeightsInfiniteUnlessTheyDecay) {
   for (const double decay : {0.0, 0.5}) {
     TypeParam parameters[] = {kInfinity, 1};
     const TypeParam gradients[] = {2, std::numeric_limits<TypeParam>::quiet_NaN()};
-    sgd_step(
-        {{.parameter = parameters, .gradient = gradients, .length = 2, .rate = 1, .decay = decay}},
-        {});
+    sgd_step({{.parameter = parameters,
+               .gradient = gradients,
+               .length = 2,
+               .learning_rate = 1,
+               .decay = decay}},
+             {});
     EXPECT_EQ(std::isnan(parameters[0]), decay > 0);
     EXPECT_TRUE(std::isnan(parameters[1]));
   }

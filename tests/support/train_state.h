@@ -28,7 +28,7 @@ class ObservedTraining {
             .step = step,
             .total_steps = 200,
             .steps_per_epoch = 10,
-            .rate = 0.1,
+            .learning_rate = 0.1,
             .temperature = options.temperature.first,
             .snapshot = [step] {
               return TrainSnapshot{.step = step, .weights = {{"step", torch::tensor(step)}}};

@@ -40,7 +40,7 @@ std::shared_ptr<Model> network() {
 TrainOptions options() {
   return {.epochs = 10,
           .batch_size = 8,
-          .rate = 5,
+          .learning_rate = 5,
           .schedule = Schedule::cosine,
           .warmup_epochs = 1,
           .optimizer = {.momentum = 0.9, .weight_decay = 0}};
@@ -95,7 +95,7 @@ TEST(Equivalence, ATemperatureIsASmallerLastLayerWithARateOverItsSquare) {
   const auto model = network();
   model->head()->scale_logits(1 / kTemperature);
   auto scaled = options();
-  scaled.optimizer.head_rate_scale = 1 / (kTemperature * kTemperature);
+  scaled.optimizer.head_learning_rate_scale = 1 / (kTemperature * kTemperature);
   const auto expected = with_temperature(options());
   EXPECT_LT(largest_difference(outputs(*model, scaled), expected), 1e-10);
   // Training moved.
@@ -109,7 +109,7 @@ TEST(Equivalence, ATemperatureIsSmallerLayersWithOtherRatesAndDecay) {
   const double share = 1.0 / kLayers;
   scale(*model, std::pow(kTemperature, -share));
   auto scaled = decaying;
-  scaled.rate *= std::pow(kTemperature, -2 * share);
+  scaled.learning_rate *= std::pow(kTemperature, -2 * share);
   scaled.optimizer.weight_decay *= std::pow(kTemperature, 2 * share);
   EXPECT_LT(largest_difference(outputs(*model, scaled), with_temperature(decaying)), 1e-10);
 }
@@ -118,7 +118,7 @@ TEST(Equivalence, IsNotThatOfOneOverTheTemperatureEverywhere) {
   const auto model = network();
   scale(*model, 1 / kTemperature);
   auto scaled = options();
-  scaled.rate /= kTemperature;
+  scaled.learning_rate /= kTemperature;
   EXPECT_GT(largest_difference(outputs(*model, scaled), with_temperature(options())), 1e-3);
 }
 
@@ -126,7 +126,7 @@ TEST(Equivalence, NeedsTheSquareOfTheTemperature) {
   const auto model = network();
   model->head()->scale_logits(1 / kTemperature);
   auto scaled = options();
-  scaled.optimizer.head_rate_scale = 1 / kTemperature;
+  scaled.optimizer.head_learning_rate_scale = 1 / kTemperature;
   EXPECT_GT(largest_difference(outputs(*model, scaled), with_temperature(options())), 1e-3);
 }
 

@@ -158,7 +158,7 @@ TEST(Optimizer, ClipsTheNormOfAllGradients) {
 }
 
 TEST(Optimizer, GivesTheHeadARateOfItsOwn) {
-  expect_equal(after_steps({.momentum = 0, .weight_decay = 0, .head_rate_scale = 0.25}),
+  expect_equal(after_steps({.momentum = 0, .weight_decay = 0, .head_learning_rate_scale = 0.25}),
                in_python("torch.optim.SGD(parameters, lr=1)",
                          "[p.grad.mul_(0.25) for p in parameters[2:]]"));
 }
@@ -328,11 +328,11 @@ const std::vector<OptimizerOptions> kKinds = {
     {.weight_decay = 0.1, .clip_norm = 30},
     {.weight_decay = 0.1, .clip_norm = 1e9},
     {.nesterov = true, .weight_decay = 0.1, .decays_vectors = false},
-    {.kind = OptimizerKind::sgdw, .weight_decay = 0.1, .head_rate_scale = 0.25},
+    {.kind = OptimizerKind::sgdw, .weight_decay = 0.1, .head_learning_rate_scale = 0.25},
     {.kind = OptimizerKind::sgdw, .nesterov = true, .weight_decay = 0.1, .clip_norm = 30},
     {.kind = OptimizerKind::adam, .weight_decay = 0},
     {.kind = OptimizerKind::adam, .weight_decay = 0.1, .clip_norm = 30},
-    {.kind = OptimizerKind::adamw, .weight_decay = 0.1, .head_rate_scale = 0.25},
+    {.kind = OptimizerKind::adamw, .weight_decay = 0.1, .head_learning_rate_scale = 0.25},
     {.kind = OptimizerKind::adamw, .weight_decay = 0.1, .decays_vectors = false, .clip_norm = 30},
 };
 

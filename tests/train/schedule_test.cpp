@@ -15,8 +15,8 @@ namespace kelvin::schedule_test {
 
 TEST(LearningRate, RisesLinearlyToTheRateInTheWarmUp) {
   for (const auto schedule : {Schedule::constant, Schedule::cosine}) {
-    const RateOptions options{
-        .rate = 0.4, .schedule = schedule, .warmup_steps = 4, .total_steps = 20};
+    const LearningRateOptions options{
+        .learning_rate = 0.4, .schedule = schedule, .warmup_steps = 4, .total_steps = 20};
     EXPECT_DOUBLE_EQ(learning_rate(options, 0), 0.1);
     EXPECT_DOUBLE_EQ(learning_rate(options, 1), 0.2);
     EXPECT_DOUBLE_EQ(learning_rate(options, 2), 0.3);
@@ -26,17 +26,18 @@ TEST(LearningRate, RisesLinearlyToTheRateInTheWarmUp) {
 }
 
 TEST(LearningRate, StartsAtTheRateWithoutAWarmUp) {
-  EXPECT_EQ(learning_rate({.rate = 0.3, .total_steps = 5}, 0), 0.3);
+  EXPECT_EQ(learning_rate({.learning_rate = 0.3, .total_steps = 5}, 0), 0.3);
 }
 
 TEST(LearningRate, StaysWhenConstant) {
-  const RateOptions options{.rate = 0.3, .schedule = Schedule::constant, .total_steps = 9};
+  const LearningRateOptions options{
+      .learning_rate = 0.3, .schedule = Schedule::constant, .total_steps = 9};
   for (int64_t step = 0; step < 9; ++step) EXPECT_EQ(learning_rate(options, step), 0.3);
 }
 
 TEST(LearningRate, FollowsHalfACosineAfterTheWarmUp) {
-  const RateOptions options{
-      .rate = 2, .schedule = Schedule::cosine, .warmup_steps = 10, .total_steps = 110};
+  const LearningRateOptions options{
+      .learning_rate = 2, .schedule = Schedule::cosine, .warmup_steps = 10, .total_steps = 110};
   EXPECT_NEAR(learning_rate(options, 10 + 25), 1 + std::sqrt(0.5), 1e-14);
   EXPECT_NEAR(learning_rate(options, 10 + 50), 1, 1e-14);
   EXPECT_NEAR(learning_rate(options, 10 + 75), 1 - std::sqrt(0.5), 1e-14);
@@ -46,8 +47,8 @@ TEST(LearningRate, FollowsHalfACosineAfterTheWarmUp) {
 }
 
 TEST(LearningRate, NeverRisesAfterTheWarmUpNorReachesZero) {
-  const RateOptions options{
-      .rate = 0.1, .schedule = Schedule::cosine, .warmup_steps = 3, .total_steps = 40};
+  const LearningRateOptions options{
+      .learning_rate = 0.1, .schedule = Schedule::cosine, .warmup_steps = 3, .total_steps = 40};
   for (int64_t step = 4; step < 40; ++step) {
     EXPECT_LT(learning_rate(options, step), learning_rate(options, step - 1));
     EXPECT_GT(learning_rate(options, step), 0);
@@ -55,19 +56,19 @@ TEST(LearningRate, NeverRisesAfterTheWarmUpNorReachesZero) {
 }
 
 TEST(LearningRate, OnlyRisesIfTheWarmUpIsLongerThanTraining) {
-  const RateOptions options{
-      .rate = 1, .schedule = Schedule::cosine, .warmup_steps = 10, .total_steps = 5};
+  const LearningRateOptions options{
+      .learning_rate = 1, .schedule = Schedule::cosine, .warmup_steps = 10, .total_steps = 5};
   EXPECT_DOUBLE_EQ(learning_rate(options, 0), 0.1);
   EXPECT_DOUBLE_EQ(learning_rate(options, 4), 0.5);
 }
 
 TEST(LearningRate, FallsAtEachMilestone) {
-  const RateOptions options{.rate = 0.4,
-                            .schedule = Schedule::step,
-                            .warmup_steps = 2,
-                            .total_steps = 10,
-                            .milestones = {4, 7},
-                            .decay = 0.1};
+  const LearningRateOptions options{.learning_rate = 0.4,
+                                    .schedule = Schedule::step,
+                                    .warmup_steps = 2,
+                                    .total_steps = 10,
+                                    .milestones = {4, 7},
+                                    .decay = 0.1};
   const std::vector<double> expected = {0.2, 0.4, 0.4, 0.4, 0.04, 0.04, 0.04, 0.004, 0.004, 0.004};
   for (size_t step = 0; step < expected.size(); ++step) {
     EXPECT_NEAR(learning_rate(options, static_cast<int64_t>(step)), expected[step], 1e-15);
@@ -86,7 +87,8 @@ for step in range(40):
     if step < 39: schedule.step()
 )");
   std::istringstream lines(text);
-  const RateOptions options{.rate = 0.7, .schedule = Schedule::one_cycle, .total_steps = 40};
+  const LearningRateOptions options{
+      .learning_rate = 0.7, .schedule = Schedule::one_cycle, .total_steps = 40};
   for (int64_t step = 0; step < 40; ++step) {
     double expected = 0;
     lines >> expected;
@@ -96,7 +98,8 @@ for step in range(40):
 
 TEST(LearningRate, OfACycleOfFewStepsStaysInItsBounds) {
   for (int64_t total = 1; total < 8; ++total) {
-    const RateOptions options{.rate = 1, .schedule = Schedule::one_cycle, .total_steps = total};
+    const LearningRateOptions options{
+        .learning_rate = 1, .schedule = Schedule::one_cycle, .total_steps = total};
     for (int64_t step = 0; step < total; ++step) {
       EXPECT_GT(learning_rate(options, step), 0) << total << " " << step;
       EXPECT_LE(learning_rate(options, step), 1) << total << " " << step;
@@ -105,7 +108,7 @@ TEST(LearningRate, OfACycleOfFewStepsStaysInItsBounds) {
 }
 
 TEST(LearningRate, RejectsStepsOutsideOfTraining) {
-  const RateOptions options{.total_steps = 5};
+  const LearningRateOptions options{.total_steps = 5};
   EXPECT_EQ(error_of([&] { learning_rate(options, 5); }),
             "learning_rate: step must be in [0, 5), got 5");
   EXPECT_EQ(error_of([&] { learning_rate(options, -1); }),

@@ -34,7 +34,7 @@ std::shared_ptr<Model> small_model() {
 }
 
 TrainOptions few_epochs() {
-  return {.epochs = 3, .batch_size = 16, .rate = 0.1, .warmup_epochs = 0};
+  return {.epochs = 3, .batch_size = 16, .learning_rate = 0.1, .warmup_epochs = 0};
 }
 
 std::vector<torch::Tensor> weights_after(const TrainOptions& options) {
@@ -77,7 +77,7 @@ class Recorder : public TrainObserver {
   void after_step(const TrainState& state) override {
     note("step", state);
     losses.push_back(state.loss);
-    rates.push_back(state.rate);
+    rates.push_back(state.learning_rate);
     images = state.images;
     total_steps = state.total_steps;
     was_always_training &= state.model.is_training();
@@ -169,7 +169,7 @@ TEST(Train, TakesOneStepOfPlainGradientDescent) {
         {.temperature = {.first = 2},
          .epochs = 1,
          .batch_size = 16,
-         .rate = 0.5,
+         .learning_rate = 0.5,
          .warmup_epochs = 0,
          .optimizer = {.momentum = 0, .weight_decay = 0.1}},
         {}, kNever);
@@ -200,7 +200,7 @@ TEST(Train, StopsAfterTheStepAtWhichItIsAskedTo) {
 
 TEST(Train, NamesStepTemperatureAndRateWhenTheLossIsNotFinite) {
   auto options = few_epochs();
-  options.rate = 1e30;
+  options.learning_rate = 1e30;
   options.temperature.first = 0.5;
   options.schedule = Schedule::constant;
   const auto message =
@@ -213,7 +213,7 @@ TEST(Train, NamesStepTemperatureAndRateWhenTheLossIsNotFinite) {
 TEST(Train, LeavesTheWeightsAsTheyWereBeforeALossThatIsNotFinite) {
   const auto model = small_model();
   auto options = few_epochs();
-  options.rate = 1e30;
+  options.learning_rate = 1e30;
   options.schedule = Schedule::constant;
   error_of([&] { train(*model, dark_and_bright(), options, {}, kNever); });
   for (const auto& parameter : model->parameters()) {
@@ -258,7 +258,8 @@ TEST(Train, WorksFromAThousandthToTenThousand) {
     auto options = few_epochs();
     options.temperature.first = temperature;
     // Gradients go with 1 / T: cold ones are bounded, hot ones met by the rate.
-    options.rate_scaling = temperature > 1 ? RateScaling::linear : RateScaling::none;
+    options.learning_rate_scaling =
+        temperature > 1 ? LearningRateScaling::linear : LearningRateScaling::none;
     options.optimizer.clip_norm = 1;
     options.epochs = 8;
     train(*small_model(), dark_and_bright(), options, {&recorder}, kNever);
@@ -289,20 +290,20 @@ TEST(Train, FollowsTheScheduleOfTheTemperature) {
 }
 
 TEST(Train, MultipliesTheRateByTheTemperatureIfAskedTo) {
-  const auto first_rate = [](RateScaling scaling) {
+  const auto first_rate = [](LearningRateScaling scaling) {
     std::vector<std::string> calls;
     Recorder recorder("a", calls);
     auto options = few_epochs();
     options.temperature.first = 16;
-    options.rate_scaling = scaling;
+    options.learning_rate_scaling = scaling;
     train(*small_model(), dark_and_bright(), options, {&recorder}, kNever);
     return recorder.rates.front();
   };
-  EXPECT_DOUBLE_EQ(first_rate(RateScaling::none), 0.1);
-  EXPECT_DOUBLE_EQ(first_rate(RateScaling::sqrt), 0.4);
-  EXPECT_DOUBLE_EQ(first_rate(RateScaling::linear), 1.6);
-  EXPECT_EQ(rate_scaling_of("sqrt"), RateScaling::sqrt);
-  EXPECT_EQ(error_of([] { rate_scaling_of("cubic"); }),
+  EXPECT_DOUBLE_EQ(first_rate(LearningRateScaling::none), 0.1);
+  EXPECT_DOUBLE_EQ(first_rate(LearningRateScaling::sqrt), 0.4);
+  EXPECT_DOUBLE_EQ(first_rate(LearningRateScaling::linear), 1.6);
+  EXPECT_EQ(learning_rate_scaling_of("sqrt"), LearningRateScaling::sqrt);
+  EXPECT_EQ(error_of([] { learning_rate_scaling_of("cubic"); }),
             "train.lr_scale_with_t: must be none, linear or sqrt, got 'cubic'");
 }
 
@@ -324,11 +325,11 @@ TEST(Train, LowersALearnedTemperatureOnAnEasyTask) {
 TEST(Train, EndsWithTheAverageOfTheWeightsIfThereIsOne) {
   auto options = few_epochs();
   const auto plain = weights_after(options);
-  options.average_decay = 0.9;
+  options.ema_decay = 0.9;
   class Average : public TrainObserver {
    public:
     void after_step(const TrainState& state) override {
-      ASSERT_NE(state.average, nullptr);
+      ASSERT_NE(state.ema, nullptr);
       raw.clear();
       for (const auto& parameter : state.model.parameters()) raw.push_back(parameter.clone());
       const UsedWeights used(state);
@@ -446,14 +447,14 @@ INSTANTIATE_TEST_SUITE_P(
                     continued("Adam", [](auto& o) { o.optimizer.kind = OptimizerKind::adam; }),
                     continued("Adamw", [](auto& o) { o.optimizer.kind = OptimizerKind::adamw; }),
                     continued("SingleImageLeftOver", [](auto& o) { o.batch_size = 7; }),
-                    continued("Average", [](auto& o) { o.average_decay = 0.9; }),
+                    continued("Average", [](auto& o) { o.ema_decay = 0.9; }),
                     continued("Bfloat16", [](auto& o) { o.precision = Precision::bf16; }),
                     continued("LearnedTemperature",
                               [](auto& o) {
                                 o.temperature = {.first = 3,
                                                  .schedule = TemperatureSchedule::learned};
                                 o.optimizer.kind = OptimizerKind::adam;
-                                o.average_decay = 0.5;
+                                o.ema_decay = 0.5;
                               }),
                     continued("CyclicTemperature",
                               [](auto& o) {
@@ -490,9 +491,9 @@ TEST(Train, RejectsOptionsOutOfRange) {
             "train: epochs must be at least 1, got 0");
   EXPECT_EQ(rejected([](auto& options) { options.batch_size = 0; }),
             "train: batch_size must be at least 1, got 0");
-  EXPECT_EQ(rejected([](auto& options) { options.rate = -0.1; }),
+  EXPECT_EQ(rejected([](auto& options) { options.learning_rate = -0.1; }),
             "train: lr must be above 0, got -0.1");
-  EXPECT_EQ(rejected([](auto& options) { options.rate = std::nan(""); }),
+  EXPECT_EQ(rejected([](auto& options) { options.learning_rate = std::nan(""); }),
             "train: lr must be above 0, got nan");
 }
 

@@ -51,7 +51,7 @@ torch::Tensor losses_of(const Network& network, bool is_plain, Precision precisi
   LossOfEachStep observer;
   const TrainOptions options{.epochs = 100,
                              .batch_size = 8,
-                             .rate = network.rate,
+                             .learning_rate = network.rate,
                              .schedule = Schedule::constant,
                              .warmup_epochs = 0,
                              .optimizer = {.nesterov = true, .weight_decay = 5e-4},

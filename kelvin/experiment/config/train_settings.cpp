@@ -53,7 +53,7 @@ OptimizerOptions read_optimizer(Settings& settings) {
   settings.read("epsilon", options.epsilon);
   settings.read("weight_decay", options.weight_decay);
   settings.read("decay_vectors", options.decays_vectors);
-  settings.read("head_lr_scale", options.head_rate_scale);
+  settings.read("head_lr_scale", options.head_learning_rate_scale);
   settings.read("clip_norm", options.clip_norm);
   options.kind = optimizer_of(name);
   check_share(settings.full_name("momentum"), options.momentum);
@@ -63,7 +63,7 @@ OptimizerOptions read_optimizer(Settings& settings) {
   check_share(settings.full_name("beta2"), options.beta2);
   check_above_zero(settings.full_name("epsilon"), options.epsilon);
   check_not_negative(settings.full_name("weight_decay"), options.weight_decay);
-  check_not_negative(settings.full_name("head_lr_scale"), options.head_rate_scale);
+  check_not_negative(settings.full_name("head_lr_scale"), options.head_learning_rate_scale);
   check_not_negative(settings.full_name("clip_norm"), options.clip_norm);
   return options;
 }
@@ -71,15 +71,15 @@ OptimizerOptions read_optimizer(Settings& settings) {
 void read_rate(Settings& settings, TrainOptions& train) {
   std::string schedule = "cosine";
   std::string scaling = "none";
-  settings.read("lr", train.rate);
+  settings.read("lr", train.learning_rate);
   settings.read("schedule", schedule);
   settings.read("milestones", train.milestones);
   settings.read("decay_rate", train.decay_rate);
   settings.read("warmup_epochs", train.warmup_epochs);
   settings.read("lr_scale_with_t", scaling);
   train.schedule = schedule_of(schedule);
-  train.rate_scaling = rate_scaling_of(scaling);
-  check_above_zero(settings.full_name("lr"), train.rate);
+  train.learning_rate_scaling = learning_rate_scaling_of(scaling);
+  check_above_zero(settings.full_name("lr"), train.learning_rate);
   check_above_zero(settings.full_name("decay_rate"), train.decay_rate);
   check_epochs(settings.full_name("warmup_epochs"), train.warmup_epochs);
   check(train.schedule != Schedule::step || !train.milestones.empty(),
@@ -108,7 +108,7 @@ TrainOptions read_train(Settings& settings, uint64_t seed) {
   settings.read("batch_size", train.batch_size);
   read_rate(settings, train);
   train.optimizer = read_optimizer(settings);
-  settings.read("ema", train.average_decay);
+  settings.read("ema", train.ema_decay);
   settings.read("precision", precision);
   train.precision = precision_of(precision);
   settings.read("plain", train.is_plain);
@@ -123,7 +123,7 @@ TrainOptions read_train(Settings& settings, uint64_t seed) {
       temperature_at(train.temperature, train.epochs * kSteps - 1, train.epochs * kSteps, kSteps));
   // Batch normalisation has no variance to divide by in a batch of one.
   check_count(settings.full_name("batch_size"), train.batch_size, 2);
-  check_share(settings.full_name("ema"), train.average_decay);
+  check_share(settings.full_name("ema"), train.ema_decay);
   return train;
 }
 

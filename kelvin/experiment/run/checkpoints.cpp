@@ -267,8 +267,8 @@ void check_finite(const TrainState& state, const TrainSnapshot& snapshot) {
   for (const auto& [name, tensor] : snapshot.weights) {
     check(!tensor.is_floating_point() || torch::isfinite(tensor).all().item<bool>(), "train: '",
           name, "' is not finite after step ", state.step, " (T = ", state.temperature,
-          ", lr = ", state.rate, "), so the checkpoint before it is kept; try a smaller lr or a ",
-          "longer warm-up");
+          ", lr = ", state.learning_rate,
+          "), so the checkpoint before it is kept; try a smaller lr or a ", "longer warm-up");
   }
 }
 

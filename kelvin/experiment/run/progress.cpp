@@ -45,7 +45,7 @@ void StepScalars::after_step(const TrainState& state) {
   log_.add_scalars(state.step, {{"batch/loss", loss_ / steps},
                                 {"batch/entropy", entropy_ / steps},
                                 {"batch/accuracy", accuracy_ / steps},
-                                {"batch/lr", state.rate},
+                                {"batch/lr", state.learning_rate},
                                 {"batch/temperature", state.temperature}});
   steps_ = 0;
   loss_ = entropy_ = accuracy_ = 0;

@@ -49,7 +49,7 @@ void StallDetector::judge(const TrainState& state) {
             "train.temperature_schedule=warm from a low one",
             state.step, percent(share), short_number(sums_.loss / steps, 5),
             short_number(uniform_entropy_, 5), percent(sums_.accuracy / steps),
-            short_number(state.temperature), short_number(state.rate, 3)));
+            short_number(state.temperature), short_number(state.learning_rate, 3)));
   } else if (is_stalled && share < kLeftShare) {
     is_stalled = false;
     log_.add_note(state.step,

@@ -147,8 +147,8 @@ void Trajectory::check_finite(const TrainState& state, const Record& record) {
   check(is_finite || state.step > 0,
         "init: the logits before the first step must be finite, hold NaN or infinity");
   check(is_finite, "train: the logits after step ", state.step,
-        " must be finite, hold NaN or infinity (T = ", state.temperature, ", lr = ", state.rate,
-        "); try a smaller lr or a longer warm-up");
+        " must be finite, hold NaN or infinity (T = ", state.temperature,
+        ", lr = ", state.learning_rate, "); try a smaller lr or a longer warm-up");
 }
 
 double Trajectory::loss_sum(const TrainState& state, const Record& record) const {
@@ -275,7 +275,7 @@ void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_en
     line["epoch"] = epoch;
   }
   line["temperature"] = state.temperature;
-  line["lr"] = state.rate;
+  line["lr"] = state.learning_rate;
   line["loss"] = is_epoch_end ? state.loss : train_loss;
   line["train_loss"] = train_loss;
   line["train_accuracy"] = value_of(readings, "accuracy", "train");

@@ -57,7 +57,7 @@ int64_t checkpoint_bytes(const TrainOptions& train, const Model& model) {
   const bool is_adam =
       train.optimizer.kind == OptimizerKind::adam || train.optimizer.kind == OptimizerKind::adamw;
   const int64_t memories = is_adam ? 2 : (train.optimizer.momentum > 0 ? 1 : 0);
-  const int64_t weights = train.average_decay > 0 ? 2 : 1;
+  const int64_t weights = train.ema_decay > 0 ? 2 : 1;
   return (weights + memories) * bytes_of(weights_of(model));
 }
 

@@ -35,11 +35,11 @@ class ShapedEnergy : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     has_negative_ = (id_train.features < 0).any().item<bool>();
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     const auto top = top_activations(record.features, shaping_.percentile);
     const auto shaped = shaping_.shaped(record.features, top);
     check(!(torch::isfinite(record.features) & torch::isinf(shaped)).any().item<bool>(), name(),

@@ -32,7 +32,7 @@ torch::Tensor sharpening(const torch::Tensor& features, const TopActivations& to
 struct ActivationShaping {
   std::string name;       // of the detector
   std::string shaping;    // in words, for its definition
-  double percentile = 0;  // unless the settings say otherwise; a share in [0, 1)
+  double percentile = 0;  // unless the settings say otherwise; a fraction in [0, 1)
   std::function<torch::Tensor(const torch::Tensor& features, const TopActivations& top)> shaped =
       {};
 };

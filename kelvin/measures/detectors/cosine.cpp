@@ -30,7 +30,7 @@ class Cosine : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     const auto classes = training_classes(*this, id_train);
     origin_ = is_centred_ ? classes.mean : torch::zeros_like(classes.mean);
     // Where means agree with the origin, what is left of them has no direction.
@@ -39,7 +39,7 @@ class Cosine : public Detector {
     means_ = directions(classes.means - origin_, rounding_);
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return row_numbers(record.features.size(0), [&](int64_t begin, int64_t end) {
       const auto rows = record.features.slice(0, begin, end) - origin_;
       return directions(rows, rounding_).matmul(means_.t()).amax(1);

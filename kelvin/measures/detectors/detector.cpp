@@ -66,13 +66,13 @@ void Detector::fit(const Record& id_train) {
   check_finite(name_, "logits", doubles.logits);
   if (needs_.features) check_finite(name_, "features", doubles.features);
   check_labels(name_, doubles);
-  learn(doubles);
+  do_fit(doubles);
   is_fitted_ = true;
 }
 
 torch::Tensor Detector::score(const Record& record) const {
   check(is_fitted_, name_, ": must be fitted before it scores");
-  auto scores = rate(converted(*this, record));
+  auto scores = do_score(converted(*this, record));
   check(!torch::isnan(scores).any().item<bool>(), name_, ": the score of a sample ",
         record.is_ood() ? "of '" + record.ood + "' " : "", "is NaN");
   return scores;

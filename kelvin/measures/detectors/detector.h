@@ -16,7 +16,7 @@
 
 namespace kelvin {
 
-// What a detector looks at besides logits and labels.
+// What a detector needs besides logits and labels.
 struct DetectorNeeds {
   bool features = false;
   bool weight = false;  // the classifier's, so that logits = features * weight^T + bias
@@ -44,10 +44,11 @@ class Detector {
         needs_{.features = needs.features || needs.weight, .weight = needs.weight} {}
 
  private:
-  // Both are given what the detector needs, in float64 (labels: int64), with as many rows in each.
-  // Training samples have at least one row, finite numbers, and labels within `classes`.
-  virtual void learn(const Record& /*id_train*/) {}
-  virtual torch::Tensor rate(const Record& record) const = 0;
+  // What a detector implements.  Both are given what it needs, in float64 (labels: int64), with as
+  // many rows in each.  Training samples have at least one row, finite numbers, and labels within
+  // `classes`.
+  virtual void do_fit(const Record& /*id_train*/) {}
+  virtual torch::Tensor do_score(const Record& record) const = 0;
 
   std::string name_;
   DetectorNeeds needs_;

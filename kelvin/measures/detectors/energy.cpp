@@ -20,7 +20,7 @@ class Energy : public Detector {
   }
 
  private:
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return energy(record.logits, temperature_);
   }
 

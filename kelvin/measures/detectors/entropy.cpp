@@ -20,7 +20,7 @@ class Entropy : public Detector {
   }
 
  private:
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return -entropy(class_odds(record.logits, temperature_));
   }
 

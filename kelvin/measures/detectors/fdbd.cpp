@@ -21,7 +21,7 @@ class DecisionBoundary : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     mean_ = id_train.features.mean(0);
     rounding_ = static_cast<double>(id_train.features.size(0)) *
                 std::numeric_limits<double>::epsilon() * mean_.norm().item<double>();
@@ -36,10 +36,10 @@ class DecisionBoundary : public Detector {
     per_logit_ = per_logit_ / has_boundary.sum(1, /*keepdim=*/true);
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     const auto [largest, winner] = record.logits.max(1, /*keepdim=*/true);
-    const auto shares = per_logit_.index_select(0, winner.squeeze(1));
-    const auto margin = ((largest - record.logits) * shares).sum(1);
+    const auto factors = per_logit_.index_select(0, winner.squeeze(1));
+    const auto margin = ((largest - record.logits) * factors).sum(1);
     const auto length = row_numbers(record.features.size(0), [&](int64_t begin, int64_t end) {
       return (record.features.slice(0, begin, end) - mean_).norm(2, 1);
     });

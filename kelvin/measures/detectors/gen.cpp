@@ -34,7 +34,7 @@ class GeneralisedEntropy : public Detector {
 
  private:
   // In logarithms, so that neither p of an improbable class nor 1 - p of the winner rounds to 0.
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     auto odds = class_odds(record.logits, temperature_);
     const auto count = std::min(top_, record.logits.size(1));
     odds.logarithms = std::get<0>(odds.logarithms.topk(count, 1));  // the winner comes first

@@ -29,7 +29,7 @@ class KlMatching : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     const auto classes = id_train.logits.size(1);
     check(classes > 0, "kl_matching: needs at least one class, got none");
     const auto predicted = id_train.logits.argmax(1);
@@ -53,7 +53,7 @@ class KlMatching : public Detector {
     return means;
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     check(record.logits.size(1) == log_means_.size(1), "kl_matching: logits must have ",
           log_means_.size(1), " classes as in training, got ", record.logits.size(1));
     const auto odds = class_odds(record.logits, temperature_);

@@ -40,12 +40,12 @@ class KthNearest : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     const auto& features = id_train.features;
     training_ = NearestNeighbours(normalised(features), std::min(neighbours_, features.size(0)));
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     const auto directions = normalised(record.features);
     check(torch::isfinite(directions.sum()).item<bool>(), name(),
           ": features must be finite, have a NaN or an infinity");

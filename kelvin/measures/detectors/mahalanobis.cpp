@@ -21,13 +21,13 @@ class Mahalanobis : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     const auto classes = training_classes(*this, id_train);
     classes_ = classes.means.size(0);
     gaussians_ = SharedGaussians(classes.means, within_covariance(id_train.features, classes));
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return -gaussians_.distances(record.features);
   }
 

@@ -13,7 +13,7 @@ class MaximumLogit : public Detector {
   Definition definition() const override { return {{"score", "max M"}}; }
 
  private:
-  torch::Tensor rate(const Record& record) const override { return record.logits.amax(1); }
+  torch::Tensor do_score(const Record& record) const override { return record.logits.amax(1); }
 };
 
 const bool max_logit_registered = detectors().add(

@@ -21,7 +21,7 @@ class MaximumProbability : public Detector {
 
  private:
   // The logarithm ranks alike, and it does not round to the same number for all confident samples.
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return log_largest_probability(record.logits, temperature_);
   }
 

@@ -24,14 +24,14 @@ class CollapseInspired : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     weight_ = id_train.weight;
     mean_ = id_train.features.mean(0);
     rounding_ = static_cast<double>(id_train.features.size(0)) *
                 std::numeric_limits<double>::epsilon() * mean_.norm().item<double>();
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     const auto predicted = record.logits.argmax(1);
     return row_numbers(record.features.size(0), [&](int64_t begin, int64_t end) {
       const auto features = record.features.slice(0, begin, end);

@@ -61,18 +61,19 @@ class Neco : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     const auto& features = id_train.features;
     check(features.size(0) >= 2, name(), ": needs at least 2 training samples, got ",
           features.size(0));
     mean_ = features.mean(0);
     auto covariance = covariance_around(mean_, features);
-    const auto deviation = covariance.diagonal().sqrt();
-    // Constant features have no deviation: what there is comes from the rounding of their mean.
-    const auto varies = deviation > kNecoRounding * mean_.abs();
-    deviation_ = torch::ones_like(mean_);
-    if (options_.scaler) deviation_ = torch::where(varies, deviation, deviation_);
-    covariance = covariance / deviation_.outer(deviation_);
+    const auto std_dev = covariance.diagonal().sqrt();
+    // Constant features have no standard deviation: what there is comes from the rounding of their
+    // mean.
+    const auto varies = std_dev > kNecoRounding * mean_.abs();
+    std_dev_ = torch::ones_like(mean_);
+    if (options_.scaler) std_dev_ = torch::where(varies, std_dev, std_dev_);
+    covariance = covariance / std_dev_.outer(std_dev_);
     covariance.masked_fill_(varies.unsqueeze(0).logical_and(varies.unsqueeze(1)).logical_not(), 0);
     const auto [ascending, vectors] = torch::linalg_eigh(covariance);
     const auto variances = ascending.flip(0).clamp_min(0);
@@ -82,15 +83,15 @@ class Neco : public Detector {
     directions_ = vectors.flip(1).slice(1, 0, kept).contiguous();
   }
 
-  torch::Tensor rate(const Record& record) const override {
-    const auto share = row_numbers(record.features.size(0), [&](int64_t begin, int64_t end) {
+  torch::Tensor do_score(const Record& record) const override {
+    const auto fraction = row_numbers(record.features.size(0), [&](int64_t begin, int64_t end) {
       return share_of(record.features.slice(0, begin, end));
     });
-    return options_.max_logit ? share * record.logits.amax(1) : share;
+    return options_.max_logit ? fraction * record.logits.amax(1) : fraction;
   }
 
   torch::Tensor share_of(const torch::Tensor& features) const {
-    const auto scaled = (features - mean_) / deviation_;
+    const auto scaled = (features - mean_) / std_dev_;
     const auto length = (is_centred_below() ? scaled : features).norm(2, 1);
     // All directions kept: the ratio is 1 for all numbers, and rounding must not rank samples.
     const auto ratio = is_centred_below() && directions_.size(1) == features.size(1)
@@ -141,14 +142,14 @@ class Neco : public Detector {
   NecoOptions options_;
   int64_t rank_ = 0;
   torch::Tensor mean_;
-  torch::Tensor deviation_;
+  torch::Tensor std_dev_;
   torch::Tensor directions_;  // [dims, kept]
 };
 
 const bool neco_registered = detectors().add(
     "neco",
     {
-        .summary = "share of a feature in the principal space of training features",
+        .summary = "fraction of a feature in the principal space of training features",
         .reference = "NECO, arXiv 2310.06823",
         .make = [](const MeasureContext& context,
                    Settings& settings) { return std::make_unique<Neco>(context.model, settings); },

@@ -31,7 +31,7 @@ class Odin : public Detector {
   }
 
  private:
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return log_largest_probability(record.logits, scale_ * temperature_);
   }
 

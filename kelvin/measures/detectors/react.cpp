@@ -51,14 +51,14 @@ class React : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     check(id_train.features.size(1) > 0, "react: needs at least one feature, got none");
     clip_ = quantile_of(id_train.features, quantile_);
     // With more zeros than the quantile has room for, each training sample is clipped to zeros.
     tells_nothing_ = *clip_ <= id_train.features.min().item<double>();
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return energy(recomputed_logits(record, record.features.clamp_max(*clip_)), temperature_);
   }
 

@@ -25,7 +25,7 @@ class RelativeMahalanobis : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     const auto classes = training_classes(*this, id_train);
     const auto within = within_covariance(id_train.features, classes);
     classes_ = classes.means.size(0);
@@ -33,7 +33,7 @@ class RelativeMahalanobis : public Detector {
     all_ = SharedGaussians(classes.mean.unsqueeze(0), total_covariance(within, classes));
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return all_.distances(record.features) - by_class_.distances(record.features);
   }
 

@@ -23,7 +23,7 @@ class Residual : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     space_ = null_space_of(*this, id_train, dimensions_);
     constexpr int64_t kRows = 1024;  // at once, because the first ones mostly tell
     tells_nothing_ = true;
@@ -33,7 +33,9 @@ class Residual : public Detector {
     }
   }
 
-  torch::Tensor rate(const Record& record) const override { return -space_.norms(record.features); }
+  torch::Tensor do_score(const Record& record) const override {
+    return -space_.norms(record.features);
+  }
 
   int64_t dimensions_;  // principal ones; 0: as published
   NullSpace space_;

@@ -32,7 +32,7 @@ class VirtualLogit : public Detector {
   }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     auto space = null_space_of(*this, id_train, dimensions_);
     const auto norms = space.norms(id_train.features).sum().item<double>();
     check(norms > 0, name(),
@@ -42,7 +42,7 @@ class VirtualLogit : public Detector {
     space_ = std::move(space);
   }
 
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return energy(record.logits, temperature_) - alpha_ * space_.norms(record.features);
   }
 

@@ -5,8 +5,8 @@
 namespace kelvin {
 namespace {
 
-// Which logits get a share, for halved logits whose largest is 0 in every row: as many of the
-// largest as lie above the threshold that they would have among themselves.
+// Which logits get a probability above 0, for halved logits whose largest is 0 in every row: as
+// many of the largest as lie above the threshold that they would have among themselves.
 torch::Tensor support_of(const torch::Tensor& halves) {
   torch::NoGradGuard no_grad;
   // One that is smaller by 1 or more gets nothing; without those, sums stay small and finite.
@@ -20,9 +20,9 @@ torch::Tensor support_of(const torch::Tensor& halves) {
   return halves >= sorted.gather(-1, size - 1);
 }
 
-// The maximiser of <shares, logits> + Tsallis entropy of order 1.5: max(logit / 2 - threshold, 0)
-// squared, where the threshold makes the sum 1.  It is the smaller root of a quadratic equation
-// over the support.
+// The maximiser of <probabilities, logits> + Tsallis entropy of order 1.5: max(logit / 2 -
+// threshold, 0) squared, where the threshold makes the sum 1.  It is the smaller root of a
+// quadratic equation over the support.
 torch::Tensor entmax15(const torch::Tensor& logits) {
   const auto halves = (logits - logits.detach().amax(-1, /*keepdim=*/true)) / 2;
   const auto support = support_of(halves);
@@ -36,7 +36,7 @@ torch::Tensor entmax15(const torch::Tensor& logits) {
 
 const bool entmax15_registered = simplex_maps().add(
     "entmax15", {
-                    .summary = "between softmax and sparsemax: small shares are exactly 0",
+                    .summary = "between softmax and sparsemax: small probabilities are exactly 0",
                     .reference = "Sparse sequence-to-sequence models, arXiv 1905.05702",
                     .make = [](Settings&) { return simplex_map("entmax15", entmax15); },
                 });

@@ -5,7 +5,7 @@
 namespace kelvin {
 namespace {
 
-// Which logits get a share, for logits whose largest is 0 in every row.
+// Which logits get a probability above 0, for logits whose largest is 0 in every row.
 torch::Tensor sparsemax_support_of(const torch::Tensor& logits) {
   torch::NoGradGuard no_grad;
   // One that is smaller by 1 or more gets nothing; without those, sums stay small and finite.
@@ -30,11 +30,12 @@ torch::Tensor sparsemax(const torch::Tensor& logits) {
 }
 
 const bool sparsemax_registered = simplex_maps().add(
-    "sparsemax", {
-                     .summary = "Euclidean projection onto the simplex: most shares are exactly 0",
-                     .reference = "From softmax to sparsemax, arXiv 1602.02068",
-                     .make = [](Settings&) { return simplex_map("sparsemax", sparsemax); },
-                 });
+    "sparsemax",
+    {
+        .summary = "Euclidean projection onto the simplex: most probabilities are exactly 0",
+        .reference = "From softmax to sparsemax, arXiv 1602.02068",
+        .make = [](Settings&) { return simplex_map("sparsemax", sparsemax); },
+    });
 
 }  // namespace
 }  // namespace kelvin

@@ -14,8 +14,8 @@ torch::Tensor top_k(const torch::Tensor& logits, int64_t count) {
   const auto order = torch::argsort(logits.detach(), /*stable=*/true, /*dim=*/-1,
                                     /*descending=*/true);
   const auto largest = order.narrow(-1, 0, std::min(count, logits.size(-1)));
-  const auto shares = torch::softmax(logits.gather(-1, largest), -1);
-  return torch::zeros_like(logits).scatter(-1, largest, shares);
+  const auto probabilities = torch::softmax(logits.gather(-1, largest), -1);
+  return torch::zeros_like(logits).scatter(-1, largest, probabilities);
 }
 
 SimplexMap make(Settings& settings) {

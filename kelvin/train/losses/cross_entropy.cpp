@@ -20,7 +20,8 @@ Loss make_cross_entropy(Settings& settings) {
 const bool cross_entropy_registered = losses().add(
     "cross_entropy",
     {
-        .summary = "cross-entropy of softmax(logits / T); spreads a share (smoothing) of the label",
+        .summary =
+            "cross-entropy of softmax(logits / T); spreads a fraction (smoothing) of the label",
         .reference = "smoothing: Rethinking the Inception architecture, arXiv 1512.00567",
         .make = make_cross_entropy,
     });

@@ -82,7 +82,7 @@ TEST(RunSettings, TakesWhatTheConfigSays) {
   EXPECT_EQ(settings.train.temperature.first, 2.5);
   EXPECT_EQ(settings.train.epochs, 7);
   EXPECT_EQ(settings.train.batch_size, 64);
-  EXPECT_EQ(settings.train.rate, 0.3);
+  EXPECT_EQ(settings.train.learning_rate, 0.3);
   EXPECT_EQ(settings.train.schedule, Schedule::constant);
   EXPECT_EQ(settings.train.warmup_epochs, 0.5);
   EXPECT_EQ(settings.train.optimizer.momentum, 0.8);

@@ -17,10 +17,10 @@ class FirstLogit : public Detector {
   Definition definition() const override { return {{"score", "first logit"}}; }
 
  private:
-  void learn(const Record& id_train) override {
+  void do_fit(const Record& id_train) override {
     mean_ = id_train.logits.select(1, 0).mean().item<double>();
   }
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     return record.logits.select(1, 0) + mean_;
   }
   double mean_ = 0;
@@ -119,10 +119,10 @@ class Failing : public Detector {
   }
 
  private:
-  void learn(const Record& /*id_train*/) override {
+  void do_fit(const Record& /*id_train*/) override {
     check(name() != "unfit", "unfit: too few samples");
   }
-  torch::Tensor rate(const Record& record) const override {
+  torch::Tensor do_score(const Record& record) const override {
     const auto scores = torch::zeros({record.logits.size(0)}, torch::kFloat64);
     return name() == "nan" ? scores / 0 : scores;
   }

@@ -21,7 +21,7 @@ Dataset random_dataset(uint64_t seed, const std::string& name) {
           .train = images(11),
           .test = images(7),
           .mean = {0.3, 0.4, 0.5},
-          .deviation = {0.2, 0.25, 0.3}};
+          .std_dev = {0.2, 0.25, 0.3}};
 }
 
 class Extract : public testing::Test {
@@ -58,7 +58,7 @@ TEST_F(Extract, GivesWhatTheModelSaysInEvaluationMode) {
   ASSERT_EQ(all.size(), 1U);
   const auto& record = all[0];
   const auto batch =
-      BatchMaker(dataset_.mean, dataset_.deviation).make(dataset_.test, {0, 1, 2, 3, 4, 5, 6});
+      BatchMaker(dataset_.mean, dataset_.std_dev).make(dataset_.test, {0, 1, 2, 3, 4, 5, 6});
   model_->eval();
   torch::NoGradGuard no_grad;
   EXPECT_TRUE(record.logits.equal(model_->forward(batch.images)));
@@ -205,12 +205,12 @@ TEST_F(Extract, TakesSmallerBatchesOfLargerImages) {
 TEST_F(Extract, NormalisesOodImagesWithTheTrainedDatasetsStatistics) {
   auto ood = random_dataset(2, "OOD");
   ood.mean = {0.9, 0.9, 0.9};
-  ood.deviation = {0.01, 0.01, 0.01};
+  ood.std_dev = {0.01, 0.01, 0.01};
   const auto record = records(ood, {.is_ood = true}).at(0);
   EXPECT_EQ(record.ood, "OOD");
   EXPECT_TRUE(record.is_ood());
   const auto batch =
-      BatchMaker(dataset_.mean, dataset_.deviation).make(ood.test, {0, 1, 2, 3, 4, 5, 6});
+      BatchMaker(dataset_.mean, dataset_.std_dev).make(ood.test, {0, 1, 2, 3, 4, 5, 6});
   model_->eval();
   torch::NoGradGuard no_grad;
   EXPECT_TRUE(record.logits.equal(model_->forward(batch.images)));
@@ -251,7 +251,7 @@ TEST_F(Extract, GivesTheGradientsOfTheLossInEveryWeight) {
   const std::vector<int64_t> indices = {4, 0, 9};
   const auto record = extract_gradients(*model_, dataset_, {.indices = indices, .loss = loss_});
   EXPECT_EQ(record.split, Split::train);
-  const auto batch = BatchMaker(dataset_.mean, dataset_.deviation).make(dataset_.train, indices);
+  const auto batch = BatchMaker(dataset_.mean, dataset_.std_dev).make(dataset_.train, indices);
   EXPECT_TRUE(record.labels.equal(batch.labels));
   model_->eval();
   model_->zero_grad();

@@ -59,7 +59,7 @@ class TrajectoryTest : public testing::Test {
             .step = 10 * epoch,
             .total_steps = 100,
             .steps_per_epoch = 10,
-            .rate = 0.25,
+            .learning_rate = 0.25,
             .temperature = 2,
             .loss = 0.75,
             .images = 400 * epoch};
@@ -204,7 +204,7 @@ TEST_F(TrajectoryTest, LookAtTheAverageOfTheWeights) {
   WeightEma average(*model_, 0.9);
   set_bias(0, 5);
   auto state = state_at(1);
-  state.average = &average;
+  state.ema = &average;
   auto observer = metrics();
   observer.after_epoch(state);
   EXPECT_NEAR(lines().at(0).at("logits_norm_per_sample"), 3, 1e-6);

@@ -204,8 +204,8 @@ class Spy : public Detector {
   const Record& rated() const { return rated_; }
 
  private:
-  void learn(const Record& id_train) override { learnt_ = id_train; }
-  torch::Tensor rate(const Record& record) const override {
+  void do_fit(const Record& id_train) override { learnt_ = id_train; }
+  torch::Tensor do_score(const Record& record) const override {
     rated_ = record;
     return scores_;
   }
