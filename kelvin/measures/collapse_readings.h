@@ -44,4 +44,9 @@ Readings layer_collapse_readings(const Collapse& collapse);
 // of the weight; NC5 for every OOD dataset.
 Readings classifier_collapse_readings(const Collapse& collapse);
 
+// OrthoDev (NC5) of the OOD dataset `ood`, whose `samples` features [dims] add up to `sum`, against
+// class means [classes, dims] that are not centred.  Nothing if a mean has no direction.
+std::optional<Reading> orthodev_reading(const torch::Tensor& class_means, const std::string& ood,
+                                        const torch::Tensor& sum, int64_t samples);
+
 }  // namespace kelvin
