@@ -10,6 +10,7 @@
 #include "kelvin/core/seeds.h"
 #include "kelvin/core/text.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/evaluate/dump.h"
 #include "kelvin/experiment/evaluate/evaluation.h"
 #include "kelvin/experiment/run/run_store.h"
@@ -117,13 +118,10 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
   const auto& record = dump.record;
   auto section = request.settings.section("measure");
   std::vector<std::string> names;
-  std::string memory = "4GiB";
+  MeasureContext known{.temperature = dump.temperature, .test_samples = record.logits.size(0)};
   section.read("names", names);
-  section.read("memory", memory);
+  read_memory(section, known.memory);
   section.reject_unknown_keys();
-  const MeasureContext known{.temperature = dump.temperature,
-                             .memory = bytes_of(memory, "measure.memory"),
-                             .test_samples = record.logits.size(0)};
   auto wanted = candidates(names, request.settings, known);
   read_what_they_need(dump, npz, wanted);
   tell_of_guesses(dump, npz, context);
