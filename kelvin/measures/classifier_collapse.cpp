@@ -68,25 +68,36 @@ void add_classifier_nc4(CollapseWriter& writer, const Collapse& collapse) {
 
 void add_nc5(CollapseWriter& writer, const Collapse& collapse) {
   const auto means = collapse.centres.means();
-  const auto add = [&](const std::string& ood, const char* name, const torch::Tensor& mean,
-                       const char* formula, int64_t samples) {
-    const auto value = mean_absolute_cosine(means, mean);
-    if (!value) return;
-    writer.add(name, value, formula, {{"centring", "none"}, {"ood_samples", samples}});
-    writer.last().ood = ood;
-  };
   for (const auto& [ood, sums] : collapse.ood) {
     const auto samples = sums.samples();
-    add(ood, "orthodev", sums.sums().sum(0) / static_cast<double>(samples),
-        "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of all OOD test samples", samples);
-    const ClassCentres centres(sums);
-    add(ood, "orthodev_class_means", centres.mean,
+    if (auto of_all = orthodev_reading(means, ood, sums.sums().sum(0), samples)) {
+      writer.add(std::move(*of_all));
+    }
+    const auto value = mean_absolute_cosine(means, ClassCentres(sums).mean);
+    if (!value) continue;
+    writer.add(
+        "orthodev_class_means", value,
         "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of the class means of the OOD test samples",
-        samples);
+        {{"centring", "none"}, {"ood_samples", samples}});
+    writer.last().ood = ood;
   }
 }
 
 }  // namespace
+
+std::optional<Reading> orthodev_reading(const torch::Tensor& class_means, const std::string& ood,
+                                        const torch::Tensor& sum, int64_t samples) {
+  const auto value = mean_absolute_cosine(class_means, sum / static_cast<double>(samples));
+  if (!value) return std::nullopt;
+  return Reading{
+      .name = "orthodev",
+      .value = *value,
+      .ood = ood,
+      .definition = {
+          {"formula", "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of all OOD test samples"},
+          {"centring", "none"},
+          {"ood_samples", samples}}};
+}
 
 Readings classifier_collapse_readings(const Collapse& collapse) {
   CollapseWriter writer(collapse);

@@ -108,6 +108,15 @@ void CollapseWriter::add(const char* name, const std::optional<double>& value, c
   readings_.push_back(std::move(reading));
 }
 
+void CollapseWriter::add(Reading reading) {
+  reading.layer = collapse_.layer;
+  reading.split = collapse_.split;
+  auto definition = definition_;
+  definition.update(reading.definition);
+  reading.definition = std::move(definition);
+  readings_.push_back(std::move(reading));
+}
+
 void CollapseWriter::add_mismatch(const char* name, const CentreMismatch& mismatch, int64_t count,
                                   const char* formula, bool is_test) {
   if (mismatch.samples == 0) return;

@@ -51,6 +51,8 @@ class CollapseWriter {
 
   void add(const char* name, const std::optional<double>& value, const char* formula,
            const Definition& more = Definition::object());
+  // Its layer, split and definition are completed.
+  void add(Reading reading);
   // The fraction `count` of the samples of `mismatch`; `is_test`: of the test split around means
   // of the training split.
   void add_mismatch(const char* name, const CentreMismatch& mismatch, int64_t count,

@@ -181,7 +181,7 @@ class Training {
     sums_ = start.sums;
   }
 
-  TrainOutcome run(const std::function<bool()>& should_stop) {
+  TrainResult run(const std::function<bool()>& should_stop) {
     const BatchMaker batches(dataset_,
                              {.augmentation = options_.augmentation,
                               .seed = derive_seed(options_.seed, "augment"),
@@ -204,7 +204,7 @@ class Training {
       finish_epoch();
     }
     if (ema_) ema_->exchange();
-    return TrainOutcome::finished;
+    return result(TrainOutcome::finished);
   }
 
  private:
@@ -300,9 +300,13 @@ class Training {
     for (auto* observer : observers_) observer->after_epoch(state_);
   }
 
-  TrainOutcome stopped() {
+  TrainResult stopped() {
     for (auto* observer : observers_) observer->at_stop(state_);
-    return TrainOutcome::stopped;
+    return result(TrainOutcome::stopped);
+  }
+
+  TrainResult result(TrainOutcome outcome) const {
+    return {.outcome = outcome, .temperature = state_.temperature, .steps = state_.step};
   }
 
   TrainSnapshot snapshot() const {
@@ -360,9 +364,9 @@ double last_temperature(const TrainOptions& options, int64_t samples) {
                         std::max<int64_t>(steps_per_epoch(options, samples), 1));
 }
 
-TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& options,
-                   const std::vector<TrainObserver*>& observers,
-                   const std::function<bool()>& should_stop, const TrainSnapshot* start) {
+TrainResult train(Model& model, const Dataset& dataset, const TrainOptions& options,
+                  const std::vector<TrainObserver*>& observers,
+                  const std::function<bool()>& should_stop, const TrainSnapshot* start) {
   check_options(options);
   Training training(model, dataset, options, observers);
   if (start != nullptr) training.restore(*start);

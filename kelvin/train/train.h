@@ -125,13 +125,20 @@ double last_temperature(const TrainOptions& options, int64_t samples);
 
 enum class TrainOutcome { finished, stopped };
 
+// What training leaves behind besides the weights, which are in the model.
+struct TrainResult {
+  TrainOutcome outcome = TrainOutcome::finished;
+  double temperature = 1;  // of the last step; if it is learned, what was learned
+  int64_t steps = 0;       // in all, those before `start` too
+};
+
 // Minimises the loss at a temperature, from `start` if there is one.  Asks `should_stop` after each
 // step.  Throws an Error, before the weights are touched by it, if the loss is not finite.  At the
 // end the model has the weights that are to be used.  On whichever device and in whichever type the
 // model's weights are.
-TrainOutcome train(Model& model, const Dataset& dataset, const TrainOptions& options,
-                   const std::vector<TrainObserver*>& observers,
-                   const std::function<bool()>& should_stop, const TrainSnapshot* start = nullptr);
+TrainResult train(Model& model, const Dataset& dataset, const TrainOptions& options,
+                  const std::vector<TrainObserver*>& observers,
+                  const std::function<bool()>& should_stop, const TrainSnapshot* start = nullptr);
 
 // An Error if train() could not go on from `start`.  The model gets its weights.
 void check_start(Model& model, const Dataset& dataset, const TrainOptions& options,

@@ -111,8 +111,8 @@ TEST(Train, LowersTheLoss) {
   const auto model = small_model();
   auto options = few_epochs();
   options.epochs = 8;
-  const auto outcome = train(*model, dark_and_bright(), options, {&recorder}, kNever);
-  EXPECT_EQ(outcome, TrainOutcome::finished);
+  const auto result = train(*model, dark_and_bright(), options, {&recorder}, kNever);
+  EXPECT_EQ(result.outcome, TrainOutcome::finished);
   EXPECT_LT(recorder.epoch_losses.back(), 0.2 * recorder.epoch_losses.front());
 }
 
@@ -191,9 +191,9 @@ TEST(Train, StopsAfterTheStepAtWhichItIsAskedTo) {
   std::vector<std::string> calls;
   Recorder recorder("a", calls);
   int asked = 0;
-  const auto outcome = train(*small_model(), dark_and_bright(), few_epochs(), {&recorder},
-                             [&] { return ++asked == 2; });
-  EXPECT_EQ(outcome, TrainOutcome::stopped);
+  const auto result = train(*small_model(), dark_and_bright(), few_epochs(), {&recorder},
+                            [&] { return ++asked == 2; });
+  EXPECT_EQ(result.outcome, TrainOutcome::stopped);
   EXPECT_EQ(calls,
             (std::vector<std::string>{"a before 0 0", "a step 0 1", "a step 0 2", "a stop 0 2"}));
 }
@@ -317,9 +317,10 @@ TEST(Train, LowersALearnedTemperatureOnAnEasyTask) {
     void after_step(const TrainState& state) override { temperature = state.temperature; }
     double temperature = 0;
   } last;
-  train(*small_model(), dark_and_bright(), options, {&last}, kNever);
+  const auto result = train(*small_model(), dark_and_bright(), options, {&last}, kNever);
   EXPECT_LT(last.temperature, 4.9);
   EXPECT_GT(last.temperature, 0);
+  EXPECT_EQ(result.temperature, last.temperature);
 }
 
 TEST(Train, EndsWithTheAverageOfTheWeightsIfThereIsOne) {

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kelvin/core/check.h"
@@ -130,9 +131,7 @@ void read_measure(const Config& config, RunSettings& run) {
   settings.read("steps_per_decade", run.measure.steps_per_decade);
   settings.read("temperature", run.measure.temperature);
   settings.read("gradient_samples", run.measure.gradient_samples);
-  std::string memory = "4GiB";
-  settings.read("memory", memory);
-  run.measure.memory = bytes_of(memory, "measure.memory");
+  read_memory(settings, run.measure.memory);
   for (const auto& name : run.measure.names) measures().find(name);
   for (const auto& name : run.measure.during) measures().find(name);
   detector_names(run.measure.detectors);
@@ -220,6 +219,13 @@ void read_model(const Config& config, RunSettings& run) {
 }
 
 }  // namespace
+
+void read_memory(Settings& settings, int64_t& bytes) {
+  auto text = byte_text(bytes);
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  settings.read("memory", text);
+  bytes = bytes_of(text, settings.full_name("memory"));
+}
 
 ModelShape shape_for(const Dataset& dataset) {
   return model_shape(dataset.shown_shape(), dataset.classes);

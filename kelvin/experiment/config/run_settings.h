@@ -71,8 +71,11 @@ struct MeasureSettings {
   int64_t steps_per_decade = 0;    // metrics also at so many steps from 1 to 10, 10 to 100, ...
   double temperature = 0;          // of the softmax that is measured; 0: as in training at its end
   int64_t gradient_samples = 128;  // of the training split, for the gradients of the loss
-  int64_t memory = int64_t{4} << 30;  // bytes that all measures together may hold
+  int64_t memory = MeasureContext().memory;  // bytes that all measures together may hold
 };
+
+// `memory` of the section "measure", written as 4GiB.
+void read_memory(Settings& settings, int64_t& bytes);
 
 // What the network starts from.
 struct StartSettings {

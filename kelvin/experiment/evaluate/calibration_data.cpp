@@ -70,21 +70,20 @@ void check_memory(int64_t samples, int64_t classes, int64_t bytes_each, int64_t 
 struct DumpSettings {
   uint64_t seed = 0;
   double temperature = 0;  // 0: that of the dump
-  int64_t memory = 0;
+  int64_t memory = MeasureContext().memory;
   int64_t bins = 0;
 };
 
 DumpSettings dump_settings(const Config& config) {
   DumpSettings settings;
   int64_t seed = 0;
-  std::string memory = "4GiB";
   auto top = config.section("");
   top.read("seed", seed);
   top.reject_unknown_keys();
   check(seed >= 0, "seed: must not be below 0, got ", seed);
   auto section = config.section("measure");
   section.read("temperature", settings.temperature);
-  section.read("memory", memory);
+  read_memory(section, settings.memory);
   section.reject_unknown_keys();
   check_not_negative("measure.temperature", settings.temperature);
   const auto name = std::string("measure.") + kMeasure;
@@ -93,7 +92,6 @@ DumpSettings dump_settings(const Config& config) {
   own.reject_unknown_keys();
   config.reject_unknown_sections({"measure", name});
   settings.seed = static_cast<uint64_t>(seed);
-  settings.memory = bytes_of(memory, "measure.memory");
   settings.bins = own.resolved().at("bins").get<int64_t>();
   return settings;
 }
@@ -102,7 +100,7 @@ LabelledLogits logits_of(const Record& record) {
   return {.logits = record.logits, .labels = record.labels};
 }
 
-std::string precision_of(const Dump& dump) {
+std::string dump_precision(const Dump& dump) {
   const std::string sums = "float64 sums of logits as they were dumped";
   const auto narrow = dump.narrow.find("logits");
   return narrow == dump.narrow.end() ? sums : sums + ", in " + narrow->second;
@@ -115,7 +113,7 @@ CalibrationData from_dumps(const CalibrateRequest& request, const RunContext& co
   tell_of_guesses(validation, request.validation, context);
   const auto& logits = validation.record.logits;
   CalibrationData data;
-  data.precision = precision_of(validation);
+  data.precision = dump_precision(validation);
   data.bins = settings.bins;
   data.temperature = settings.temperature > 0 ? settings.temperature : validation.temperature;
   data.fit_split = "validation";

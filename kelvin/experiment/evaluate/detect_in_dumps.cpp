@@ -4,6 +4,7 @@
 #include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/evaluate/detection.h"
 #include "kelvin/experiment/evaluate/dump.h"
+#include "kelvin/experiment/evaluate/evaluation.h"
 #include "kelvin/runs/scores_file.h"
 
 namespace kelvin {
@@ -81,6 +82,27 @@ Record test_record(const std::filesystem::path& npz, const std::string& ood, con
   return dump.record;
 }
 
+// Reads each dump when it is shown: only that of training samples is held all the time.
+class DumpFiles : public RecordSource {
+ public:
+  DumpFiles(const DetectRequest& request, const Dump& train, const RunContext& context)
+      : request_(request), train_(train), context_(context) {}
+
+  size_t ood_datasets() const override { return request_.ood.size(); }
+  bool has_train(const std::optional<size_t>& ood) const override { return !ood; }
+  void show(const Pass& pass, const Consume& consume) override {
+    if (pass.split == Split::train) return consume(train_.record);
+    if (!pass.ood) return consume(test_record(request_.id_test, "", train_, context_));
+    const auto& [name, npz] = request_.ood[*pass.ood];
+    consume(test_record(npz, name, train_, context_));
+  }
+
+ private:
+  const DetectRequest& request_;
+  const Dump& train_;
+  const RunContext& context_;
+};
+
 }  // namespace
 
 Readings detect_in_dumps(const DetectRequest& request, const RunContext& context) {
@@ -97,22 +119,11 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
   warn_of_classifier(train.record, request.id_train, context);
   const auto temperature = read.temperature > 0 ? read.temperature : train.temperature;
   auto detection = detectors_for(read, request.settings, temperature);
-  detection.see_train(train.record);
-  int64_t done = 0;
-  detection.fit([&](const std::string& detector) {
-    context.report_progress({.phase = "fit",
-                             .done = done++,
-                             .total = static_cast<int64_t>(detection.size()),
-                             .note = detector});
-  });
-  detection.see_test(test_record(request.id_test, "", train, context));
-  for (const auto& [name, npz] : request.ood) {
-    detection.see_test(test_record(npz, name, train, context));
-  }
-  auto [readings, scores] = detection.results(read.groups);
-  for (auto& reading : detection.orthodev()) readings.push_back(std::move(reading));
+  DumpFiles records(request, train, context);
+  MeasureSet no_measures;
+  show_all(records, no_measures, detection, context);
+  auto [readings, curves, scores] = results_of(no_measures, detection, read.groups, context);
   note_precision(train, readings);
-  for (const auto& note : detection.notes()) context.warn(note);
   request.on_readings(readings);
   if (!request.scores.empty()) {
     for (const auto& each : scores) write_scores(request.scores, each);

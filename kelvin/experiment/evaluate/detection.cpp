@@ -9,9 +9,9 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/reading.h"
+#include "kelvin/measures/classifier_collapse.h"
 #include "kelvin/numerics/bootstrap.h"
 #include "kelvin/numerics/class_means.h"
-#include "kelvin/numerics/neural_collapse.h"
 #include "kelvin/statistics/detection_curve.h"
 
 namespace kelvin {
@@ -84,10 +84,12 @@ Record Detection::Gathered::whole() const {
 
 void Detection::see_train(const Record& record) { train_.add(record); }
 
-void Detection::with_each(const std::function<void(Scored&)>& work) {
+void Detection::with_each(const std::function<void(Scored&)>& work,
+                          const std::function<void(const std::string&)>& before_each) {
   std::vector<Scored> kept;
   kept.reserve(detectors_.size());
   for (auto& each : detectors_) {
+    before_each(each.detector->name());
     try {
       work(each);
       kept.push_back(std::move(each));
@@ -108,14 +110,14 @@ void Detection::fit(const std::function<void(const std::string&)>& before_each) 
   if (record.features.defined()) {
     class_means_ = class_means(record.features, record.labels, record.classes).means.cpu();
   }
-  with_each([&](Scored& each) {
-    before_each(each.detector->name());
+  const auto fit_one = [&](Scored& each) {
     each.detector->fit(record);
     if (each.detector->definition().value("tells_nothing", false)) {
       notes_.push_back(each.detector->name() +
                        " cannot tell samples apart here: see its definition (-o json)");
     }
-  });
+  };
+  with_each(fit_one, before_each);
 }
 
 void Detection::see_test(const Record& record) {
@@ -144,22 +146,14 @@ void Detection::score(Gathered& waiting) {
 Readings Detection::orthodev() const {
   Readings readings;
   for (const auto& [name, ood] : ood_) {
-    const auto mean = ood.sum / static_cast<double>(ood.samples);
-    const auto value = mean_absolute_cosine(class_means_, mean);
-    // A mean that is zero has no direction; of features that are not finite the notes tell.
-    if (!value || !std::isfinite(*value)) continue;
-    readings.push_back(
-        {.name = "orthodev",
-         .value = *value,
-         .split = "train",
-         .ood = name,
-         .definition = {
-             {"formula", "mean_c |cos(mu_c, mu_ood)|, mu_ood = mean of all OOD test samples"},
-             {"matrix", "the classifier's input (sample x feature)"},
-             {"centring", "none"},
-             {"samples", train_samples_},
-             {"ood_samples", ood.samples},
-             {"precision", "float32 forward, float64 sums"}}});
+    auto reading = orthodev_reading(class_means_, name, ood.sum, ood.samples);
+    // Of features that are not finite the notes tell.
+    if (!reading || !std::isfinite(reading->value)) continue;
+    reading->split = "train";
+    reading->definition.update(Definition{{"matrix", "the classifier's input (sample x feature)"},
+                                          {"samples", train_samples_},
+                                          {"precision", "float32 forward, float64 sums"}});
+    readings.push_back(std::move(*reading));
   }
   return readings;
 }

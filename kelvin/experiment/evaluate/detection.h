@@ -83,8 +83,11 @@ class Detection {
   };
 
   void score(Gathered& waiting);
-  // Does `work` with each detector; what an optional one throws leaves it out.
-  void with_each(const std::function<void(Scored&)>& work);
+  // Does `work` with each detector; what an optional one throws leaves it out, what `before_each`
+  // throws ends it.
+  void with_each(
+      const std::function<void(Scored&)>& work,
+      const std::function<void(const std::string&)>& before_each = [](const std::string&) {});
   Readings readings_of(const Scored& scored, const Scores& scores) const;
 
   std::vector<Scored> detectors_;

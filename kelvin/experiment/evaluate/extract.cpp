@@ -145,4 +145,25 @@ Record extract_gradients(Model& model, const Dataset& dataset, const GradientOpt
   return record;
 }
 
+void NetworkRecords::show(const Pass& pass, const Consume& consume) {
+  const auto& dataset = pass.ood ? ood_[*pass.ood] : own_;
+  ExtractOptions options{.split = pass.split,
+                         .is_ood = pass.ood.has_value(),
+                         .with_layers = pass.with_layers,
+                         .with_attention = pass.with_attention};
+  choose(pass, pass.split == Split::train ? dataset.train : dataset.test, options);
+  extract(model_, dataset, own_, options, [&](const Record& record) {
+    look_at(pass, record);
+    consume(record);
+  });
+}
+
+Record NetworkRecords::example(const Needs& needs) const {
+  Record example;
+  extract(model_, own_, own_,
+          {.with_layers = needs.layers, .with_attention = needs.attention, .indices = {0}},
+          [&](const Record& record) { example = record; });
+  return example;
+}
+
 }  // namespace kelvin

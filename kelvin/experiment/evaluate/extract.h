@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/evaluate/evaluation.h"
 #include "kelvin/model/model.h"
 #include "kelvin/model/record.h"
 
@@ -44,5 +45,33 @@ struct GradientOptions {
 // One batch of the training split, with the gradients of its loss in the weight of every layer.  In
 // evaluation mode and float32; leaves no gradients behind.
 Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options);
+
+// Records of what a network does with the dataset it was trained on and with OOD ones.
+class NetworkRecords : public RecordSource {
+ public:
+  NetworkRecords(Model& model, const Dataset& own, const std::vector<Dataset>& ood)
+      : model_(model), own_(own), ood_(ood) {}
+
+  size_t ood_datasets() const override { return ood_.size(); }
+  bool has_train(const std::optional<size_t>& /*ood*/) const override { return true; }
+  void show(const Pass& pass, const Consume& consume) override;
+  Record gradients() override { return extract_gradients(model_, own_, for_gradients()); }
+
+  // Of one test sample, with all that `needs` asks for: what memory is counted from.
+  Record example(const Needs& needs) const;
+
+ protected:
+  const Dataset& own() const { return own_; }
+  // Which of the images, in which order and in which mode of the network.
+  virtual void choose(const Pass& pass, const Images& images, ExtractOptions& options) const = 0;
+  virtual GradientOptions for_gradients() const = 0;
+  // Sees each record before anybody else does.
+  virtual void look_at(const Pass& pass, const Record& record) = 0;
+
+ private:
+  Model& model_;
+  const Dataset& own_;
+  const std::vector<Dataset>& ood_;
+};
 
 }  // namespace kelvin

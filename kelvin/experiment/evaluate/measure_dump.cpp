@@ -10,8 +10,9 @@
 #include "kelvin/core/seeds.h"
 #include "kelvin/core/text.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/evaluate/dump.h"
-#include "kelvin/experiment/evaluate/measure_set.h"
+#include "kelvin/experiment/evaluate/evaluation.h"
 #include "kelvin/experiment/run/run_store.h"
 #include "kelvin/measures/measure.h"
 
@@ -42,6 +43,21 @@ Record sample_of(const Record& record, int64_t count, uint64_t seed) {
   for (auto& layer : sample.layers) layer.output = layer.output.index_select(0, chosen);
   return sample;
 }
+
+// A dump is one record of the test split, and has nothing else.
+class DumpRecords : public RecordSource {
+ public:
+  DumpRecords(const Record& record, uint64_t seed) : record_(record), seed_(seed) {}
+
+  bool has_train(const std::optional<size_t>& /*ood*/) const override { return false; }
+  void show(const Pass& pass, const Consume& consume) override {
+    consume(pass.sample > 0 ? sample_of(record_, pass.sample, seed_) : record_);
+  }
+
+ private:
+  const Record& record_;
+  uint64_t seed_;
+};
 
 struct NamedMeasure {
   std::string name;
@@ -102,13 +118,10 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
   const auto& record = dump.record;
   auto section = request.settings.section("measure");
   std::vector<std::string> names;
-  std::string memory = "4GiB";
+  MeasureContext known{.temperature = dump.temperature, .test_samples = record.logits.size(0)};
   section.read("names", names);
-  section.read("memory", memory);
+  read_memory(section, known.memory);
   section.reject_unknown_keys();
-  const MeasureContext known{.temperature = dump.temperature,
-                             .memory = bytes_of(memory, "measure.memory"),
-                             .test_samples = record.logits.size(0)};
   auto wanted = candidates(names, request.settings, known);
   read_what_they_need(dump, npz, wanted);
   tell_of_guesses(dump, npz, context);
@@ -117,16 +130,13 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
   const auto bytes = measures.checked_memory(record, record.logits.size(0), known.memory);
   context.inform("measures hold at most " + byte_text(bytes) + " of the " +
                  byte_text(known.memory) + " they may");
-  if (const auto count = measures.needs().sample; count > 0) {
-    measures.see_sample(sample_of(record, count, derive_seed(known.seed, "measure")));
-  }
-  do {
-    measures.update(record);
-  } while (measures.wants_another_pass());
-  auto readings = measures.compute();
+  DumpRecords records(record, derive_seed(known.seed, "measure"));
+  Detection no_detectors;
+  show_all(records, measures, no_detectors, context);
+  auto [readings, curves, scores] = results_of(measures, no_detectors, {}, context);
   note_precision(dump, readings);
   request.on_readings(readings);
-  if (!request.curves.empty()) write_curves(request.curves, measures.curves());
+  if (!request.curves.empty()) write_curves(request.curves, curves);
   return readings;
 }
 

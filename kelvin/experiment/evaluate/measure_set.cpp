@@ -38,6 +38,7 @@ void MeasureSet::add(const std::string& name, std::unique_ptr<Measure> measure) 
   const auto own = measure->needs();
   needs_.train_split |= own.train_split;
   needs_train_layers_ |= own.train_split && own.layers;
+  needs_ood_training_ |= kelvin::needs_ood_training(*measure);
   needs_.layers |= own.layers;
   needs_.layer_inputs |= own.layer_inputs;
   needs_.attention |= own.attention;
@@ -45,6 +46,11 @@ void MeasureSet::add(const std::string& name, std::unique_ptr<Measure> measure) 
   needs_.gradients |= own.gradients;
   needs_.sample = std::max(needs_.sample, own.sample);
   measures_.push_back({.name = name, .measure = std::move(measure)});
+}
+
+bool MeasureSet::has(const std::string& name) const {
+  return std::any_of(measures_.begin(), measures_.end(),
+                     [&](const Member& each) { return each.name == name; });
 }
 
 int64_t MeasureSet::checked_memory(const Record& example, int64_t samples, int64_t limit) const {

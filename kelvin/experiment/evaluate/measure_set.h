@@ -17,7 +17,10 @@ class MeasureSet {
   const Needs& needs() const { return needs_; }
   // Whether somebody looks at the layers of training samples, not only of test samples.
   bool needs_train_layers() const { return needs_train_layers_; }
+  // Whether somebody looks at training samples of OOD datasets.
+  bool needs_ood_training() const { return needs_ood_training_; }
   size_t size() const { return measures_.size(); }
+  bool has(const std::string& name) const;
 
   // Bytes that all of them hold at most when they are shown so many samples such as the one in
   // `example`.  An Error that names the largest if that is more than `limit`.
@@ -51,6 +54,7 @@ class MeasureSet {
   std::vector<Member> measures_;
   Needs needs_;
   bool needs_train_layers_ = false;
+  bool needs_ood_training_ = false;
 };
 
 }  // namespace kelvin

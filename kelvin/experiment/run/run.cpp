@@ -99,14 +99,13 @@ RunStatus execute(RunSettings settings, const RunData& data, Model& model, const
   if (settings.train.precision == Precision::bf16 && !start) {
     observers.log().add_note(0, how_bfloat16_is_computed(device.type()));
   }
-  const auto outcome = train(model, dataset, settings.train, observers.all(), context.should_stop,
+  const auto trained = train(model, dataset, settings.train, observers.all(), context.should_stop,
                              start ? &start->training : nullptr);
-  if (outcome == TrainOutcome::stopped) return RunStatus::stopped;
+  if (trained.outcome == TrainOutcome::stopped) return RunStatus::stopped;
 
   observers.log().write_curves();
   if (const auto growth = observers.trajectory().norm_growth()) folder.add_readings({*growth});
-  if (const auto learned = saved_temperature(folder.path()))
-    settings.trained_temperature = *learned;
+  settings.trained_temperature = trained.temperature;
   try {
     const auto measured = measure_model(model, dataset, ood, settings, context);
     store_in_run(folder.path(), measured.readings, measured.curves, measured.scores);

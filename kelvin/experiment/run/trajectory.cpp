@@ -42,27 +42,80 @@ double value_of(const Readings& readings, const std::string& name, const std::st
   return reading->value;
 }
 
-struct OodLook {
-  const Dataset& own;
-  const RunSettings& settings;
-  bool is_fresh = false;  // batch normalisations know nothing of the data yet
-};
-
-void show_ood_test(const OodLook& look, const Dataset& ood, Model& model, MeasureSet& measures) {
-  const auto seed = derive_seed(static_cast<uint64_t>(look.settings.seed), "epoch metrics");
-  const auto& needs = measures.needs();
-  auto sample = shuffled_sample(seed, look.settings.measure.epoch_samples, ood.test.size());
-  const bool uses_batches = look.is_fresh && sample.size() > 1;
-  if (!uses_batches) std::sort(sample.begin(), sample.end());
-  extract(model, ood, look.own,
-          {.split = Split::test,
-           .is_ood = true,
-           .with_layers = needs.layers,
-           .with_attention = needs.attention,
-           .batch_statistics = uses_batches,
-           .indices = sample},
-          [&](const Record& record) { measures.update(record); });
+std::vector<int64_t> first_of(const std::vector<int64_t>& sample, int64_t count) {
+  const auto end = std::min(static_cast<std::ptrdiff_t>(sample.size()), count);
+  return {sample.begin(), sample.begin() + end};
 }
+
+uint64_t seed_of(const RunSettings& settings) {
+  return derive_seed(static_cast<uint64_t>(settings.seed), "epoch metrics");
+}
+
+// Of the same sample of each split whenever it is looked at.
+class SnapshotRecords : public NetworkRecords {
+ public:
+  SnapshotRecords(const TrainState& state, const Dataset& own, const std::vector<Dataset>& ood,
+                  const RunSettings& settings)
+      : NetworkRecords(state.model, own, ood),
+        state_(state),
+        settings_(settings),
+        // Batch normalisations know nothing of the data before the first step.
+        is_fresh_(state.step == 0 && settings.init.pretrained.empty()) {}
+
+  // That is trained with, summed over the sample of the training split.
+  double train_loss() const { return train_loss_; }
+
+ protected:
+  void choose(const Pass& pass, const Images& images, ExtractOptions& options) const override {
+    auto& chosen = options.indices;
+    chosen = sample_of_split(images);
+    options.batch_statistics = is_fresh_ && chosen.size() > 1;
+    if (pass.sample > 0) {
+      chosen = first_of(chosen, pass.sample);
+    } else if (!options.batch_statistics) {
+      // In their own order, what is of the whole test split has the very bits of the readings.
+      std::sort(chosen.begin(), chosen.end());
+    }
+  }
+
+  GradientOptions for_gradients() const override {
+    return {.indices = first_of(sample_of_split(own().train), settings_.measure.gradient_samples),
+            .loss = settings_.loss_at(state_.temperature),
+            .batch_statistics = is_fresh_ && own().test.size() > 1};
+  }
+
+  void look_at(const Pass& pass, const Record& record) override {
+    if (pass.ood) return;
+    check_finite_logits(record);
+    if (pass.split == Split::train && pass.repetition == 0) train_loss_ += loss_sum(record);
+  }
+
+ private:
+  std::vector<int64_t> sample_of_split(const Images& images) const {
+    return shuffled_sample(seed_of(settings_), settings_.measure.epoch_samples, images.size());
+  }
+
+  void check_finite_logits(const Record& record) const {
+    const bool is_finite = torch::isfinite(record.logits).all().item<bool>();
+    check(is_finite || state_.step > 0,
+          "init: the logits before the first step must be finite, hold NaN or infinity");
+    check(is_finite, "train: the logits after step ", state_.step,
+          " must be finite, hold NaN or infinity (T = ", state_.temperature,
+          ", lr = ", state_.learning_rate, "); try a smaller lr or a longer warm-up");
+  }
+
+  double loss_sum(const Record& record) const {
+    const auto temperature = torch::tensor(state_.temperature, torch::kFloat64);
+    return settings_.train.loss(record.logits.to(torch::kFloat64), record.labels, temperature)
+        .sample_losses.sum()
+        .item<double>();
+  }
+
+  const TrainState& state_;
+  const RunSettings& settings_;
+  const bool is_fresh_;
+  double train_loss_ = 0;
+};
 
 }  // namespace
 
@@ -89,9 +142,8 @@ SeenBefore seen_before(const std::vector<Json>& metrics, const std::string& orig
 Trajectory::Trajectory(const Dataset& dataset, const std::vector<Dataset>& ood,
                        const RunSettings& settings, const RunLog& log, const RunContext& context)
     : dataset_(dataset), ood_(ood), settings_(settings), log_(log), context_(context) {
-  const auto seed = derive_seed(static_cast<uint64_t>(settings.seed), "epoch metrics");
-  train_sample_ = shuffled_sample(seed, settings.measure.epoch_samples, dataset.train.size());
-  test_sample_ = shuffled_sample(seed, settings.measure.epoch_samples, dataset.test.size());
+  train_samples_ = std::min(settings.measure.epoch_samples, dataset.train.size());
+  test_samples_ = std::min(settings.measure.epoch_samples, dataset.test.size());
 }
 
 double Trajectory::seconds() const {
@@ -124,39 +176,11 @@ void Trajectory::after_epoch(const TrainState& state) {
   observe(state, static_cast<double>(state.epoch), /*is_epoch_end=*/true);
 }
 
-void Trajectory::show_ood(Model& model, MeasureSet& measures) const {
-  for (const auto& dataset : ood_) {
-    show_ood_test({.own = dataset_, .settings = settings_}, dataset, model, measures);
-  }
-}
-
 // Said before hours of training rather than in the middle of them.
 void Trajectory::check_memory(const TrainState& state) const {
   const auto measures = measures_for(state);
-  const auto& needs = measures.needs();
-  Record example;
-  extract(state.model, dataset_, dataset_,
-          {.with_layers = needs.layers, .with_attention = needs.attention, .indices = {0}},
-          [&](const Record& record) { example = record; });
-  const auto samples = static_cast<int64_t>(train_sample_.size() + test_sample_.size());
-  measures.checked_memory(example, samples, settings_.measure.memory);
-}
-
-void Trajectory::check_finite(const TrainState& state, const Record& record) {
-  const bool is_finite = torch::isfinite(record.logits).all().item<bool>();
-  check(is_finite || state.step > 0,
-        "init: the logits before the first step must be finite, hold NaN or infinity");
-  check(is_finite, "train: the logits after step ", state.step,
-        " must be finite, hold NaN or infinity (T = ", state.temperature,
-        ", lr = ", state.learning_rate, "); try a smaller lr or a longer warm-up");
-}
-
-double Trajectory::loss_sum(const TrainState& state, const Record& record) const {
-  torch::NoGradGuard no_grad;
-  const auto temperature = torch::tensor(state.temperature, torch::kFloat64);
-  return settings_.train.loss(record.logits.to(torch::kFloat64), record.labels, temperature)
-      .sample_losses.sum()
-      .item<double>();
+  const auto example = SnapshotRecords(state, dataset_, ood_, settings_).example(measures.needs());
+  measures.checked_memory(example, train_samples_ + test_samples_, settings_.measure.memory);
 }
 
 // Where steps spread in their logarithm are asked for, what takes longer is measured at these, at
@@ -169,7 +193,7 @@ bool Trajectory::is_close_look(const TrainState& state) const {
 MeasureSet Trajectory::measures_for(const TrainState& state) const {
   auto context = settings_.context();
   context.temperature = state.temperature;
-  context.test_samples = static_cast<int64_t>(test_sample_.size());
+  context.test_samples = test_samples_;
   context.input_grams = std::make_shared<SharedInputGrams>();
   MeasureSet measures;
   for (const char* name : kBasicMeasures) {
@@ -185,76 +209,14 @@ MeasureSet Trajectory::measures_for(const TrainState& state) const {
   return measures;
 }
 
-// What a few samples or the gradients say; the samples are a part of those that metrics are of.
-void Trajectory::look_closely(const TrainState& state, MeasureSet& measures,
-                              bool uses_batches) const {
-  const auto& needs = measures.needs();
-  const auto first_of = [](const std::vector<int64_t>& sample, int64_t count) {
-    const auto end = std::min(static_cast<std::ptrdiff_t>(sample.size()), count);
-    return std::vector<int64_t>(sample.begin(), sample.begin() + end);
-  };
-  if (needs.sample > 0) {
-    extract(state.model, dataset_, dataset_,
-            {.with_layers = needs.layers,
-             .with_attention = needs.attention,
-             .batch_statistics = uses_batches,
-             .indices = first_of(test_sample_, needs.sample)},
-            [&](const Record& record) {
-              check_finite(state, record);
-              measures.see_sample(record);
-            });
-  }
-  if (needs.gradients) {
-    measures.see_gradients(
-        extract_gradients(state.model, dataset_,
-                          {.indices = first_of(train_sample_, settings_.measure.gradient_samples),
-                           .loss = settings_.loss_at(state.temperature),
-                           .batch_statistics = uses_batches}));
-  }
-}
-
-Trajectory::Observed Trajectory::measured(const TrainState& state, bool is_first) const {
-  Observed observed;
+Trajectory::Observed Trajectory::measured(const TrainState& state) const {
   auto measures = measures_for(state);
-  const auto& needs = measures.needs();
-  // Batch normalisations know nothing of the data before the first step.
-  const bool is_fresh = is_first && settings_.init.pretrained.empty();
-  const auto show = [&](Split split, bool is_again = false) {
-    auto sample = split == Split::train ? train_sample_ : test_sample_;
-    const bool uses_batches = is_fresh && sample.size() > 1;
-    // In their own order, what is of the whole test split has the very bits of the readings.
-    if (!uses_batches) std::sort(sample.begin(), sample.end());
-    extract(state.model, dataset_, dataset_,
-            {.split = split,
-             .with_layers = split == Split::train ? measures.needs_train_layers() : needs.layers,
-             .with_attention = needs.attention,
-             .batch_statistics = uses_batches,
-             .indices = sample},
-            [&](const Record& record) {
-              check_finite(state, record);
-              if (split == Split::train && !is_again) {
-                observed.train_loss += loss_sum(state, record);
-              }
-              measures.update(record);
-            });
-  };
-  look_closely(state, measures, is_fresh && test_sample_.size() > 1);
-  show(Split::train);
-  while (measures.wants_train_again()) show(Split::train, /*is_again=*/true);
-  show(Split::test);
-  observed.train_loss /= static_cast<double>(train_sample_.size());
-  if (needs.ood && is_fresh) {
-    for (const auto& ood : ood_) {
-      show_ood_test({.own = dataset_, .settings = settings_, .is_fresh = true}, ood, state.model,
-                    measures);
-    }
-  } else if (needs.ood) {
-    show_ood(state.model, measures);
-  }
-  while (measures.wants_another_pass()) show(Split::test);
-  observed.readings = measures.compute();
-  observed.curves = measures.curves_of_snapshot();
-  return observed;
+  Detection no_detectors;
+  SnapshotRecords records(state, dataset_, ood_, settings_);
+  show_all(records, measures, no_detectors, context_);
+  return {.readings = measures.compute(),
+          .curves = measures.curves_of_snapshot(),
+          .train_loss = records.train_loss() / static_cast<double>(train_samples_)};
 }
 
 void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_end) {
@@ -262,7 +224,7 @@ void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_en
   const double training = seconds_before_ + began - start_ - observing_;
   const auto [readings, curves, train_loss] = [&] {
     const UsedWeights used(state);
-    return measured(state, state.step == 0);
+    return measured(state);
   }();
   last_norm_ = value_of(readings, "logits_norm", "test");
   test_accuracy_ = value_of(readings, "accuracy", "test");
@@ -302,7 +264,7 @@ std::optional<Reading> Trajectory::norm_growth() const {
                                 {"mode", settings_.init.pretrained.empty()
                                              ? "evaluation; batch statistics at initialisation"
                                              : "evaluation"},
-                                {"samples", test_sample_.size()}}};
+                                {"samples", test_samples_}}};
 }
 
 }  // namespace kelvin

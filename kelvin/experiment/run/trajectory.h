@@ -44,22 +44,18 @@ class Trajectory : public TrainObserver {
     NamedTensors curves = {};  // that are kept of every look
     double train_loss = 0;     // that is trained with, on the sample of the training split
   };
-  Observed measured(const TrainState& state, bool is_first) const;
+  Observed measured(const TrainState& state) const;
   void check_memory(const TrainState& state) const;
-  static void check_finite(const TrainState& state, const Record& record);
-  double loss_sum(const TrainState& state, const Record& record) const;
   MeasureSet measures_for(const TrainState& state) const;
   bool is_close_look(const TrainState& state) const;
-  void look_closely(const TrainState& state, MeasureSet& measures, bool uses_batches) const;
-  void show_ood(Model& model, MeasureSet& measures) const;
 
   const Dataset& dataset_;
   const std::vector<Dataset>& ood_;
   const RunSettings& settings_;
   const RunLog& log_;
   const RunContext& context_;
-  std::vector<int64_t> train_sample_;
-  std::vector<int64_t> test_sample_;
+  int64_t train_samples_ = 0;
+  int64_t test_samples_ = 0;
   std::vector<int64_t> log_spaced_;  // steps to look at
   double seconds_before_ = 0;
   double start_ = 0;      // seconds
