@@ -8,6 +8,7 @@
 #include "app/cli/run_context.h"
 #include "app/verbs/bench.h"
 #include "kelvin/core/check.h"
+#include "kelvin/experiment/tasks/bench_steps.h"
 
 namespace kelvin {
 namespace {
@@ -64,14 +65,14 @@ class StepSide : public Verb {
  private:
   void run_orders() const {
     auto request = request_of(next_order());
-    const auto& api = load_compute_library(common().threads());
+    const auto library = load_compute_library(common().threads());
     ProgressBar quiet(true);
     const auto context = run_context(quiet);
     std::string precision;
     request.on_start = [&](const BenchStart& start) {
       precision = start.settings.at("train.precision").get<std::string>();
       answer({{"settings", start.settings},
-              {"versions", api.versions()},
+              {"versions", library.run(VersionsRequest{})},
               {"parameters", start.parameters},
               {"macs", start.macs}});
     };
@@ -84,9 +85,9 @@ class StepSide : public Verb {
               {"backward", steps.backward},
               {"optimizer", steps.optimizer}});
     };
-    api.bench_steps(request, context);
+    library.run(request, context);
     if (!std::cin) return;
-    const auto peak = api.peak_gemm(precision, context);
+    const auto peak = library.run(PeakGemmRequest{.precision = precision}, context);
     answer({{"peak_gflops", peak.gflops}, {"peak_precision", peak.precision}});
   }
 };

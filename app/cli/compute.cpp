@@ -33,30 +33,30 @@ fs::path installed_file(const std::string& name, const std::vector<std::string>&
   return {};
 }
 
-const ComputeApi& load_compute_library(int64_t threads) {
+ComputeLibrary load_compute_library(int64_t threads) {
   const auto path = installed_file(
       "libkelvin.so",
       {".", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"});
   prepare_process(threads);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   check(library != nullptr, path.string(), ": cannot be loaded: ", library ? "" : ::dlerror());
-  using ApiFunction = const ComputeApi* (*)();
-  const auto api = reinterpret_cast<ApiFunction>(::dlsym(library, "kelvin_compute_api"));
-  check(api != nullptr, path.string(), ": is not kelvin's library (no kelvin_compute_api)");
-  api()->set_threads(threads);
-  return *api();
+  const auto door = reinterpret_cast<ComputeLibrary::Door>(::dlsym(library, "kelvin_run_task"));
+  check(door != nullptr, path.string(), ": is not kelvin's library (no kelvin_run_task)");
+  const ComputeLibrary loaded(door);
+  loaded.run(ThreadsRequest{.threads = threads});
+  return loaded;
 }
 
 int compute(const std::string& verb, const CommonFlags& flags,
-            const std::function<void(const ComputeApi&, const RunContext&)>& work,
+            const std::function<void(const ComputeLibrary&, const RunContext&)>& work,
             const std::function<void()>& on_failure) {
-  const auto& api = load_compute_library(flags.threads());
+  const auto compute_library = load_compute_library(flags.threads());
   catch_interrupts(SecondInterrupt::exits);
   try {
     ProgressBar bar(flags.is_quiet());
     auto context = run_context(bar);
     context.data_folder = flags.data_folder();
-    work(api, context);
+    work(compute_library, context);
   } catch (const Error& error) {
     on_failure();
     if (interrupts() == 0) throw;

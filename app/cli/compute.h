@@ -20,14 +20,14 @@ std::filesystem::path installed_file(const std::string& name,
 
 // Loads libkelvin.so, and with it LibTorch, after preparing the process for `threads` threads.
 // Only verbs that compute pay for this.
-const ComputeApi& load_compute_library(int64_t threads);
+ComputeLibrary load_compute_library(int64_t threads);
 
 // Loads the library and does the work of a verb that looks at a network, with progress on stderr.
 // The process's exit code: an interrupt ends the work and says so.  `on_failure` is called, once
 // the progress is gone, before whatever ended the work is told.
 int compute(
     const std::string& verb, const CommonFlags& flags,
-    const std::function<void(const ComputeApi&, const RunContext&)>& work,
+    const std::function<void(const ComputeLibrary&, const RunContext&)>& work,
     const std::function<void()>& on_failure = [] {});
 
 }  // namespace kelvin

@@ -1,3 +1,5 @@
+#include "kelvin/experiment/tasks/calibrate.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -105,10 +107,11 @@ class CalibrateVerb : public Verb {
     Readings readings;
     const auto code = compute(
         "calibrate", common(),
-        [&](const ComputeApi& api, const RunContext& context) {
-          auto asked = request(input_.is_weights() ? api.resolve(config) : config);
+        [&](const ComputeLibrary& library, const RunContext& context) {
+          auto asked =
+              request(input_.is_weights() ? library.run(ResolveRequest{.config = config}) : config);
           asked.on_readings = [&](const Readings& found) { readings = found; };
-          readings = api.calibrate(asked, context);
+          readings = library.run(asked, context);
         },
         [&] {
           if (!readings.empty()) show(readings, format);

@@ -9,6 +9,7 @@
 #include "app/cli/terminal.h"
 #include "app/verbs/data.h"
 #include "kelvin/core/check.h"
+#include "kelvin/experiment/tasks/sample_images.h"
 #include "kelvin/formats/png_file.h"
 #include "kelvin/report/plot/mosaic.h"
 
@@ -59,8 +60,10 @@ class ShowData : public Verb {
 
     RunContext context;
     context.data_folder = data_folder;
-    const auto& api = load_compute_library(common().threads());
-    const auto samples = api.sample_images(config, count_, split_ == "train", context);
+    const auto library = load_compute_library(common().threads());
+    const auto samples = library.run(
+        SampleImagesRequest{.config = config, .count = count_, .of_training = split_ == "train"},
+        context);
     write_png(output_, draw_mosaic(labelled(samples), columns_));
     if (common().format() == TableFormat::text) {
       fmt::print("{}: {} {} images of {}\n", output_, samples.images.size(), split_, name_);

@@ -37,11 +37,11 @@ class Info : public Verb {
   int run() override {
     const auto format = common().format();
     const auto threads = common().threads();
-    const auto& api = load_compute_library(threads);
+    const auto library = load_compute_library(threads);
     Json facts;
     facts["version"] = kVersion;
     facts["commit"] = kCommit;
-    facts["versions"] = api.versions();
+    facts["versions"] = library.run(VersionsRequest{});
     facts["machine"] = machine_description();
     if (format == TableFormat::json) {
       fmt::print("{}\n", json_text(facts, 1));

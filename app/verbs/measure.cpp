@@ -10,6 +10,7 @@
 #include "app/cli/terminal.h"
 #include "app/cli/verb.h"
 #include "kelvin/core/check.h"
+#include "kelvin/experiment/run/run.h"
 
 namespace kelvin {
 namespace {
@@ -49,14 +50,13 @@ class MeasureVerb : public Verb {
     request.on_readings = [&](const Readings& found) { readings = found; };
     const auto code = compute(
         "measure", common(),
-        [&](const ComputeApi& api, const RunContext& context) {
+        [&](const ComputeLibrary& library, const RunContext& context) {
           if (input_.is_weights()) {
-            request.settings = api.resolve(config);
-            readings = api.measure_weights(request, context);
+            request.settings = library.run(ResolveRequest{.config = config});
           } else {
-            const auto measure = input_.is_run() ? api.measure_run : api.measure_dump;
-            readings = measure(input_.path(), request, context);
+            (input_.is_run() ? request.run : request.dump) = input_.path();
           }
+          readings = library.run(request, context);
         },
         show);
     if (code == kSuccess) show();

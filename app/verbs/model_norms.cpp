@@ -13,6 +13,7 @@
 #include "app/verbs/model.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
+#include "kelvin/experiment/tasks/plan.h"
 #include "kelvin/statistics/summary.h"
 
 namespace kelvin {
@@ -69,7 +70,7 @@ class NormsOfModels : public Verb {
     check(samples == 0 || (samples >= 2 && samples <= 1024),
           "--samples: must be from 2 to 1024, got ", samples);
     const auto names = names_of("MODELS", models_);
-    const auto& api = load_compute_library(common().threads());
+    const auto library = load_compute_library(common().threads());
     catch_interrupts(SecondInterrupt::exits);
     ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);
@@ -79,8 +80,9 @@ class NormsOfModels : public Verb {
     try {
       for (const auto& name : names) {
         const auto config = config_of(name, context.data_folder);
-        document.push_back(
-            {{"model", name}, {"seeds", api.initial_norms(config, seeds, samples, context)}});
+        const auto norms = library.run(
+            InitialNormsRequest{.config = config, .seeds = seeds, .samples = samples}, context);
+        document.push_back({{"model", name}, {"seeds", norms}});
       }
     } catch (const Error& error) {
       if (interrupts() == 0) throw;

@@ -8,6 +8,7 @@
 #include "app/verbs/model.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
+#include "kelvin/experiment/tasks/plan.h"
 
 namespace kelvin {
 namespace {
@@ -65,8 +66,9 @@ class ShowModel : public Verb {
       shape.push_back(whole_number_of("--input", size));
     }
     const auto classes = whole_number_of("--classes", classes_);
-    const auto& api = load_compute_library(/*threads=*/1);
-    const auto model = api.describe_model(config, shape, classes);
+    const auto library = load_compute_library(/*threads=*/1);
+    const auto model =
+        library.run(DescribeModelRequest{.config = config, .shape = shape, .classes = classes});
     if (format == TableFormat::json || format == TableFormat::jsonl) {
       fmt::print("{}\n", json_text(model, format == TableFormat::json ? 1 : -1));
     } else {

@@ -10,6 +10,8 @@
 #include "app/cli/terminal.h"
 #include "app/cli/verb.h"
 #include "kelvin/core/check.h"
+#include "kelvin/experiment/evaluate/detect_in_dumps.h"
+#include "kelvin/experiment/run/run.h"
 
 namespace kelvin {
 namespace {
@@ -75,10 +77,13 @@ class OodVerb : public Verb {
     request.on_readings = [&](const Readings& found) { readings = found; };
     return compute(
         "ood", common(),
-        [&](const ComputeApi& api, const RunContext& context) {
-          if (!input_.is_run()) request.settings = api.resolve(config);
-          readings = input_.is_run() ? api.measure_run(input_.path(), request, context)
-                                     : api.measure_weights(request, context);
+        [&](const ComputeLibrary& library, const RunContext& context) {
+          if (input_.is_run()) {
+            request.run = input_.path();
+          } else {
+            request.settings = library.run(ResolveRequest{.config = config});
+          }
+          readings = library.run(request, context);
         },
         on_failure);
   }
@@ -107,8 +112,8 @@ class OodVerb : public Verb {
     for (const auto& each : request.ood) check_npz(each.npz.string());
     return compute(
         "ood", common(),
-        [&](const ComputeApi& api, const RunContext& context) {
-          readings = api.detect_in_dumps(request, context);
+        [&](const ComputeLibrary& library, const RunContext& context) {
+          readings = library.run(request, context);
         },
         on_failure);
   }

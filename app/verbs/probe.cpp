@@ -7,6 +7,7 @@
 #include "app/cli/terminal.h"
 #include "app/cli/verb.h"
 #include "kelvin/core/check.h"
+#include "kelvin/experiment/run/run.h"
 
 namespace kelvin {
 namespace {
@@ -52,10 +53,13 @@ class ProbeVerb : public Verb {
     request.on_readings = [&](const Readings& found) { readings = found; };
     const auto code = compute(
         "probe", common(),
-        [&](const ComputeApi& api, const RunContext& context) {
-          if (!input_.is_run()) request.settings = api.resolve(config);
-          readings = input_.is_run() ? api.measure_run(input_.path(), request, context)
-                                     : api.measure_weights(request, context);
+        [&](const ComputeLibrary& library, const RunContext& context) {
+          if (input_.is_run()) {
+            request.run = input_.path();
+          } else {
+            request.settings = library.run(ResolveRequest{.config = config});
+          }
+          readings = library.run(request, context);
         },
         show);
     if (code == kSuccess) show();

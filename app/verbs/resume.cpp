@@ -11,6 +11,7 @@
 #include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/json_fields.h"
+#include "kelvin/experiment/run/run.h"
 #include "kelvin/runs/run_folder.h"
 
 namespace kelvin {
@@ -35,12 +36,15 @@ class Resume : public Verb {
       print_for_people(fmt::format("kelvin resume: {}: is finished; nothing to resume\n", run_));
       return print_run_result("resume", run_, format);
     }
-    const auto& api = load_compute_library(threads_for(before));
+    const auto library = load_compute_library(threads_for(before));
     ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);
     context.data_folder = data_folder;
     catch_interrupts(SecondInterrupt::exits);
-    api.resume(run_, run_metadata(api.versions()), is_inexact_, context);
+    library.run(ResumeRequest{.run = run_,
+                              .metadata = run_metadata(library.run(VersionsRequest{})),
+                              .is_inexact = is_inexact_},
+                context);
     bar.clear();
     return print_run_result("resume", run_, format);
   }

@@ -18,6 +18,8 @@
 #include "app/cli/verb.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
+#include "kelvin/experiment/run/run.h"
+#include "kelvin/experiment/tasks/plan.h"
 #include "kelvin/report/tables/run_values.h"
 #include "kelvin/runs/run_folder.h"
 
@@ -93,19 +95,22 @@ class Train : public Verb {
     // Loading the library takes a while: whatever can be refused before is refused before.
     if (!output_.empty()) check_can_create_run(output_);
 
-    const auto& api = load_compute_library(threads);
-    const auto resolved = api.resolve(config);
+    const auto library = load_compute_library(threads);
+    const auto resolved = library.run(ResolveRequest{.config = config});
     ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);
     context.data_folder = data_folder;
     if (is_dry_run_) {
-      const auto plan = api.plan(resolved, context);
+      const auto plan = library.run(PlanRequest{.resolved = resolved}, context);
       bar.clear();
       print_plan(resolved, plan, format);
       return kSuccess;
     }
     catch_interrupts(SecondInterrupt::exits);
-    api.train(resolved, output_, run_metadata(api.versions()), context);
+    library.run(TrainRequest{.resolved = resolved,
+                             .output = output_,
+                             .metadata = run_metadata(library.run(VersionsRequest{}))},
+                context);
     bar.clear();
     return print_run_result("train", output_, format);
   }

@@ -1,3 +1,5 @@
+#include "kelvin/experiment/tasks/truncate.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -58,14 +60,15 @@ class TruncateVerb : public Verb {
     check_output();
     const auto config = input_.config(common().data_folder());
     Json result;
-    const auto code =
-        compute("truncate", common(), [&](const ComputeApi& api, const RunContext& context) {
-          const fs::path run = input_.is_run() ? input_.path() : "";
-          result = api.truncate_run(run,
-                                    {.settings = input_.is_run() ? config : api.resolve(config),
-                                     .layer = layer_,
-                                     .output = output_},
-                                    context);
+    const auto code = compute(
+        "truncate", common(), [&](const ComputeLibrary& library, const RunContext& context) {
+          TruncateRequest request{.settings = config, .layer = layer_, .output = output_};
+          if (input_.is_run()) {
+            request.run = input_.path();
+          } else {
+            request.settings = library.run(ResolveRequest{.config = config});
+          }
+          result = library.run(request, context);
         });
     if (code != kSuccess) return code;
     if (format == TableFormat::json || format == TableFormat::jsonl) {

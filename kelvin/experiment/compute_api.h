@@ -5,15 +5,25 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
+#include <type_traits>
 
 #include "kelvin/core/reading.h"
-#include "kelvin/formats/images.h"
+#include "kelvin/core/registry.h"
 #include "kelvin/runs/config.h"
 
-// What a program that must start fast (the tool) can ask of libkelvin after it
-// has loaded it by hand.  No LibTorch type appears here, so that including this
-// header does not link it.
+// The one door through which a program that must start fast (the tool) asks libkelvin for work,
+// after it has loaded it by hand.
+//
+// A task is a function of a request and a context that registers itself with add_task() in its own
+// file.  Its header declares the request: a struct with the name of the task and the type of what
+// it returns.  No LibTorch type appears in it, so that including it does not link LibTorch.
+//
+//   struct TruncateRequest {
+//     static constexpr auto kTask = "truncate";
+//     using Result = nlohmann::ordered_json;
+//     ...
+//   };
+//   const auto result = library.run(TruncateRequest{.layer = "conv3"}, context);
 
 namespace kelvin {
 
@@ -42,158 +52,77 @@ struct RunContext {
 // Told of what was computed before it is stored or written anywhere: a full disk must not cost it.
 using ReadingsListener = std::function<void(const Readings&)>;
 
-// What is to be measured, and how.
-struct MeasureRequest {
-  // Settings of "measure" and "measure.NAME" that replace those of a run; "measure.names" are all
-  // that is measured.  Of a file of weights the whole config, with "init.pretrained".
-  Config settings = {};
-  // An npz for what is too large for readings.  Of a run it also goes to its curves.npz.
-  std::filesystem::path curves = {};
-  // A folder for the scores of detectors as CSV.  Of a run they also go to its folder.
-  std::filesystem::path scores = {};
-  // Of a run: whether its folder gets the readings.  Otherwise it is not even locked.
-  bool stores = true;
-  ReadingsListener on_readings = [](const Readings&) {};
+// A task without the types of its request and its result.
+struct Task {
+  std::function<void(const void* request, const RunContext& context, void* result)> run;
 };
 
-// An npz with what a network did with the images of a dataset, see dump.h.
-struct NamedDump {
-  std::string name;
-  std::filesystem::path npz;
+Registry<Task>& tasks();
+
+// Makes `work` the task that its request names.  Returns true so that a namespace-scope constant
+// can call it.
+template <class Request, class Result>
+bool add_task(Result (*work)(const Request&, const RunContext&)) {
+  static_assert(std::is_same_v<Result, typename Request::Result>);
+  const auto erased = [work](const void* request, const RunContext& context,
+                             [[maybe_unused]] void* result) {
+    const auto& asked = *static_cast<const Request*>(request);
+    if constexpr (std::is_void_v<Result>) {
+      work(asked, context);
+    } else {
+      *static_cast<Result*>(result) = work(asked, context);
+    }
+  };
+  return tasks().add(Request::kTask, {.run = erased});
+}
+
+// Of a program that has loaded libkelvin, whose kelvin_run_task this is.
+class ComputeLibrary {
+ public:
+  using Door = void (*)(const char* task, const void* request, const RunContext& context,
+                        void* result);
+
+  explicit ComputeLibrary(Door door) : door_(door) {}
+
+  // What LibTorch throws becomes an Error if memory did not suffice, else a std::runtime_error.
+  template <class Request>
+  typename Request::Result run(const Request& request, const RunContext& context = {}) const {
+    if constexpr (std::is_void_v<typename Request::Result>) {
+      door_(Request::kTask, &request, context, nullptr);
+    } else {
+      typename Request::Result result{};
+      door_(Request::kTask, &request, context, &result);
+      return result;
+    }
+  }
+
+ private:
+  Door door_;
 };
 
-// Detection without a network: dumps of what it did with known and with OOD images.
-struct DetectRequest {
-  Config settings = {};  // of "measure" and "detector.NAME"; "measure.detectors" names some
-  std::filesystem::path id_train = {};
-  std::filesystem::path id_test = {};
-  std::vector<NamedDump> ood = {};
-  std::filesystem::path scores = {};  // as of MeasureRequest
-  ReadingsListener on_readings = [](const Readings&) {};
+// Checks every setting and returns the config with nothing unset any more.
+struct ResolveRequest {
+  static constexpr auto kTask = "resolve";
+  using Result = Config;
+
+  Config config = {};
 };
 
-// What is calibrated, see calibrate.h: a run; or a dump to fit on and one to test on; or, if
-// neither is given, the weights of `init.pretrained`.
-struct CalibrateRequest {
-  Config settings = {};  // as of MeasureRequest
-  std::filesystem::path run = {};
-  std::filesystem::path validation = {};
-  std::filesystem::path test = {};    // empty: one half of `validation` tests what the other fitted
-  std::filesystem::path curves = {};  // an npz for reliability diagrams and fitted parameters
-  bool stores = true;                 // as of MeasureRequest
-  ReadingsListener on_readings = [](const Readings&) {};
+// Versions of LibTorch and BLAS, CPU capability in use, threads.
+struct VersionsRequest {
+  static constexpr auto kTask = "versions";
+  using Result = nlohmann::ordered_json;
 };
 
-// Where to end a network, and what becomes of it.
-struct TruncateRequest {
-  Config settings = {};               // as of MeasureRequest; those of the probes
-  std::string layer = {};             // the last to keep; empty: the first that is good enough
-  std::filesystem::path output = {};  // a new safetensors file; empty: nothing is written
-};
+struct ThreadsRequest {
+  static constexpr auto kTask = "threads";
+  using Result = void;
 
-// Some steps of training, one after the other.
-struct TimedSteps {
-  std::vector<double> losses = {};  // of each
-  double seconds = 0;               // of all of them together; the parts below are within it
-  double data = 0;                  // waited for batches
-  double forward = 0;
-  double backward = 0;
-  double optimizer = 0;
-};
-
-// What a bench needs to know before the first step.
-struct BenchStart {
-  nlohmann::ordered_json settings = {};  // resolved, by their full names
-  int64_t parameters = 0;
-  int64_t macs = 0;  // multiply-adds for one image, forward
-};
-
-// Training for the sake of its speed, see step_bench.h.
-struct StepBenchRequest {
-  Config settings = {};
-  // A new safetensors file with all that another program needs to take the same steps; empty: none.
-  std::filesystem::path start = {};
-  std::function<void(const BenchStart&)> on_start = [](const BenchStart&) {};
-  // How many steps to take now; 0 ends it.
-  std::function<int64_t()> next_count = [] { return int64_t{0}; };
-  std::function<void(const TimedSteps&)> on_steps = [](const TimedSteps&) {};
-};
-
-// The fastest of a few large matrix products.
-struct PeakGemm {
-  double gflops = 0;  // 10^9 operations a second; a multiply-add is two
-  std::string precision = "fp32";
-};
-
-struct ImageSamples {
-  RawImages images = {};
-  std::vector<std::string> class_names = {};
-};
-
-struct ComputeApi {
-  // Checks every setting and returns the config with nothing unset any more.
-  Config (*resolve)(const Config& config);
-
-  // What a run of a resolved config would cost and start from, see plan.h.
-  nlohmann::ordered_json (*plan)(const Config& resolved, const RunContext& context);
-
-  // One run from data to readings in the new folder `output`.  Stops early, and
-  // says so in the folder's status, when the context asks for it.
-  void (*train)(const Config& resolved, const std::filesystem::path& output,
-                const nlohmann::ordered_json& metadata, const RunContext& context);
-
-  // See run.h.
-  void (*resume)(const std::filesystem::path& run, const nlohmann::ordered_json& metadata,
-                 bool is_inexact, const RunContext& context);
-
-  // Measures the weights of a finished run again and adds the readings to its
-  // folder; all of the run's own measures unless the request names others.
-  Readings (*measure_run)(const std::filesystem::path& run, const MeasureRequest& request,
-                          const RunContext& context);
-
-  // Measures the weights in the file `init.pretrained` on the test split, without a run.
-  Readings (*measure_weights)(const MeasureRequest& request, const RunContext& context);
-
-  // See measure_dump.h.
-  Readings (*measure_dump)(const std::filesystem::path& npz, const MeasureRequest& request,
-                           const RunContext& context);
-
-  // See detect_in_dumps.h.
-  Readings (*detect_in_dumps)(const DetectRequest& request, const RunContext& context);
-
-  // See calibrate.h.
-  Readings (*calibrate)(const CalibrateRequest& request, const RunContext& context);
-
-  // See truncate.h.
-  nlohmann::ordered_json (*truncate_run)(const std::filesystem::path& run,
-                                         const TruncateRequest& request, const RunContext& context);
-
-  // See sample_images.h.
-  ImageSamples (*sample_images)(const Config& config, int64_t count, bool of_training,
-                                const RunContext& context);
-
-  // The layers of the model that the config's section "model" describes: name, shapes, parameters
-  // and multiply-adds of each, for images of `shape` (channels, height, width).
-  nlohmann::ordered_json (*describe_model)(const Config& config, const std::vector<int64_t>& shape,
-                                           int64_t classes);
-
-  // See plan.h.
-  nlohmann::ordered_json (*initial_norms)(const Config& config, const std::vector<int64_t>& seeds,
-                                          int64_t samples, const RunContext& context);
-
-  // See step_bench.h.
-  void (*bench_steps)(const StepBenchRequest& request, const RunContext& context);
-
-  // See peak_gemm.h.
-  PeakGemm (*peak_gemm)(const std::string& precision, const RunContext& context);
-
-  // Versions of LibTorch and BLAS, CPU capability in use, threads.
-  nlohmann::ordered_json (*versions)();
-
-  void (*set_threads)(int64_t threads);
+  int64_t threads = 1;
 };
 
 }  // namespace kelvin
 
-// The one symbol the tool looks up.
-extern "C" const kelvin::ComputeApi* kelvin_compute_api();
+// The one symbol the tool looks up: does the task, see ComputeLibrary::run.
+extern "C" void kelvin_run_task(const char* task, const void* request,
+                                const kelvin::RunContext& context, void* result);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "kelvin/data/dataset.h"
+#include "kelvin/experiment/run/run.h"
+#include "kelvin/experiment/tasks/plan.h"
 #include "kelvin/formats/npz_file.h"
 #include "kelvin/runs/run_folder.h"
 #include "tests/support/command.h"
@@ -16,7 +18,9 @@
 
 namespace kelvin::compute_api_test {
 
-const ComputeApi& api() { return *kelvin_compute_api(); }
+ComputeLibrary library() { return ComputeLibrary(kelvin_run_task); }
+
+Config resolve(const Config& config) { return library().run(ResolveRequest{.config = config}); }
 
 Config config_of(const std::vector<std::string>& overrides) {
   Config config;
@@ -29,33 +33,30 @@ const std::vector<std::string> kTiny = {"data.name=glyphs10",   "data.train_samp
                                         "model.width=5",        "model.depth=2",
                                         "train.epochs=1",       "measure.names=[\"accuracy\"]"};
 
-TEST(ComputeApi, IsCompleteAndAlwaysTheSame) {
-  EXPECT_NE(api().resolve, nullptr);
-  EXPECT_NE(api().plan, nullptr);
-  EXPECT_NE(api().train, nullptr);
-  EXPECT_NE(api().measure_run, nullptr);
-  EXPECT_NE(api().measure_dump, nullptr);
-  EXPECT_NE(api().versions, nullptr);
-  EXPECT_NE(api().set_threads, nullptr);
-  EXPECT_EQ(kelvin_compute_api(), kelvin_compute_api());
+TEST(ComputeApi, HasATaskForEverythingTheToolAsksFor) {
+  EXPECT_EQ(tasks().names(),
+            (std::vector<std::string>{"bench_steps", "calibrate", "describe_model", "detect",
+                                      "initial_norms", "measure", "peak_gemm", "plan", "resolve",
+                                      "resume", "sample_images", "threads", "train", "truncate",
+                                      "versions"}));
 }
 
 TEST(ComputeApi, ResolvesAConfigUntilNothingIsUnset) {
-  const auto resolved = api().resolve(config_of(kTiny));
+  const auto resolved = resolve(config_of(kTiny));
   EXPECT_EQ(resolved.at("train.batch_size"), 128);
   EXPECT_EQ(resolved.at("model.width"), 5);
-  EXPECT_EQ(api().resolve(resolved).values(), resolved.values());
+  EXPECT_EQ(resolve(resolved).values(), resolved.values());
 }
 
 TEST(ComputeApi, RefusesAConfigItDoesNotUnderstand) {
-  EXPECT_EQ(error_of([] { api().resolve(config_of({"train.epoch=3"})); }),
+  EXPECT_EQ(error_of([] { resolve(config_of({"train.epoch=3"})); }),
             "train.epoch: no such setting; did you mean 'train.epochs'?");
 }
 
 TEST(ComputeApi, PlansWhatAModelCosts) {
   auto overrides = kTiny;
   overrides.push_back("train.temperature=4");
-  const auto plan = api().plan(api().resolve(config_of(overrides)), {});
+  const auto plan = library().run(PlanRequest{.resolved = resolve(config_of(overrides))});
   EXPECT_EQ(plan.at("parameters"), (3072 + 1) * 5 + (5 + 1) * 10);
   EXPECT_EQ(plan.at("weight_layers"), 2);
   EXPECT_EQ(plan.at("macs_per_image"), 3072 * 5 + 5 * 10);
@@ -77,19 +78,22 @@ const bool kRegistered =
                    {.summary = "", .reference = "", .classes = 10, .load = larger_than_memory});
 
 TEST(ComputeApi, SaysInOneLineThatMemoryDoesNotSuffice) {
-  const auto resolved = api().resolve(config_of({"data.name=larger_than_memory"}));
-  const auto message = error_of([&] { api().plan(resolved, {}); });
+  const auto resolved = resolve(config_of({"data.name=larger_than_memory"}));
+  const auto message = error_of([&] { library().run(PlanRequest{.resolved = resolved}); });
   EXPECT_TRUE(message.starts_with("not enough memory: ")) << message;
   EXPECT_EQ(message.find("frame #"), std::string::npos) << message;
 }
 
 TEST(ComputeApi, TrainsAndMeasuresARun) {
   TemporaryFolder folder;
-  api().train(api().resolve(config_of(kTiny)), folder / "run", nlohmann::ordered_json::object(),
-              {});
+  library().run(TrainRequest{.resolved = resolve(config_of(kTiny)),
+                             .output = folder / "run",
+                             .metadata = nlohmann::ordered_json::object()});
   const auto run = load_run(folder / "run");
   EXPECT_EQ(run.status, RunStatus::finished);
-  const auto again = api().measure_run(folder / "run", request_for({"accuracy"}), {});
+  auto request = request_for({"accuracy"});
+  request.run = folder / "run";
+  const auto again = library().run(request);
   ASSERT_EQ(again.size(), 4U);
   EXPECT_EQ(load_run(folder / "run").readings.size(), run.readings.size());
 }
@@ -100,13 +104,15 @@ TEST(ComputeApi, MeasuresADump) {
   const std::string labels(2 * sizeof(int64_t), '\0');
   write_npz(folder / "dump.npz", {{"logits", {.dtype = "f4", .shape = {2, 2}, .bytes = logits}},
                                   {"labels", {.dtype = "i8", .shape = {2}, .bytes = labels}}});
-  const auto readings = api().measure_dump(folder / "dump.npz", request_for({"logits_norm"}), {});
+  auto request = request_for({"logits_norm"});
+  request.dump = folder / "dump.npz";
+  const auto readings = library().run(request);
   ASSERT_EQ(readings.size(), 3U);
   EXPECT_EQ(readings[0].value, 0);
 }
 
 TEST(ComputeApi, KnowsTheVersionsItComputesWith) {
-  const auto versions = api().versions();
+  const auto versions = library().run(VersionsRequest{});
   EXPECT_EQ(versions.at("torch"), TORCH_VERSION);
   EXPECT_NE(versions.at("cpu_capability"), "unknown");
   EXPECT_FALSE(versions.at("blas").get<std::string>().empty());
@@ -114,12 +120,12 @@ TEST(ComputeApi, KnowsTheVersionsItComputesWith) {
 
 TEST(ComputeApi, SetsTheThreads) {
   const int threads = at::get_num_threads();
-  api().set_threads(1);
+  library().run(ThreadsRequest{.threads = 1});
   EXPECT_EQ(at::get_num_threads(), 1);
-  EXPECT_EQ(api().versions().at("threads"), 1);
-  api().set_threads(2);
-  EXPECT_EQ(api().versions().at("threads"), 2);
-  api().set_threads(threads);
+  EXPECT_EQ(library().run(VersionsRequest{}).at("threads"), 1);
+  library().run(ThreadsRequest{.threads = 2});
+  EXPECT_EQ(library().run(VersionsRequest{}).at("threads"), 2);
+  library().run(ThreadsRequest{.threads = threads});
 }
 
 }  // namespace kelvin::compute_api_test

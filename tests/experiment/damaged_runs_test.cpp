@@ -261,7 +261,7 @@ TEST_F(DamagedRunSlow, IsMeasuredAndResumedOrRefused) {
           work([&] { calibrate({.run = run_}, context); });
           break;
         default:
-          work([&] { truncate(run_, {}, context); });
+          work([&] { truncate({.run = run_}, context); });
       }
     }
     work([&] { resume(run_, kNoMetadata, /*is_inexact=*/false, context); });

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/experiment/compute_api.h"
+#include "kelvin/experiment/run/run.h"
 
 namespace kelvin {
 

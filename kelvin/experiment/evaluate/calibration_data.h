@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kelvin/core/reading.h"
-#include "kelvin/experiment/compute_api.h"
+#include "kelvin/experiment/tasks/calibrate.h"
 
 namespace kelvin {
 

@@ -131,4 +131,9 @@ Readings detect_in_dumps(const DetectRequest& request, const RunContext& context
   return readings;
 }
 
+namespace {
+
+const bool detect_in_dumps_registered = add_task(detect_in_dumps);
+
+}  // namespace
 }  // namespace kelvin

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "kelvin/experiment/compute_api.h"
+#include "kelvin/experiment/run/run.h"
 
 namespace kelvin {
 

@@ -7,6 +7,7 @@
 #include "kelvin/core/text.h"
 #include "kelvin/data/dataset.h"
 #include "kelvin/experiment/config/run_settings.h"
+#include "kelvin/experiment/evaluate/measure_dump.h"
 #include "kelvin/experiment/evaluate/measure_model.h"
 #include "kelvin/experiment/evaluate/trained_network.h"
 #include "kelvin/experiment/run/checkpoints.h"
@@ -259,4 +260,23 @@ Readings measure_weights(const MeasureRequest& request, const RunContext& contex
   return measured.readings;
 }
 
+Readings measure(const MeasureRequest& request, const RunContext& context) {
+  if (!request.run.empty()) return measure_run(request.run, request, context);
+  if (!request.dump.empty()) return measure_dump(request.dump, request, context);
+  return measure_weights(request, context);
+}
+
+namespace {
+
+void train_task(const TrainRequest& request, const RunContext& context) {
+  run(request.resolved, request.output, request.metadata, context);
+}
+
+void resume_task(const ResumeRequest& request, const RunContext& context) {
+  resume(request.run, request.metadata, request.is_inexact, context);
+}
+
+const bool run_registered = add_task(train_task) && add_task(resume_task) && add_task(measure);
+
+}  // namespace
 }  // namespace kelvin

@@ -9,8 +9,11 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batches.h"
+#include "kelvin/data/dataset.h"
+#include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/evaluate/trained_network.h"
 #include "kelvin/model/description.h"
+#include "kelvin/model/precision.h"
 #include "kelvin/model/tensors_file.h"
 #include "kelvin/model/weights.h"
 
@@ -142,4 +145,13 @@ PeakGemm peak_gemm(Precision precision, const RunContext& context) {
           .precision = is_native ? "bf16" : "fp32"};
 }
 
+namespace {
+
+PeakGemm peak_gemm_task(const PeakGemmRequest& request, const RunContext& context) {
+  return peak_gemm(precision_of(request.precision), context);
+}
+
+const bool bench_steps_registered = add_task(bench_steps) && add_task(peak_gemm_task);
+
+}  // namespace
 }  // namespace kelvin

@@ -1,11 +1,64 @@
 #pragma once
 
-#include "kelvin/data/dataset.h"
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
 #include "kelvin/experiment/compute_api.h"
-#include "kelvin/experiment/config/run_settings.h"
-#include "kelvin/model/precision.h"
 
 namespace kelvin {
+
+struct Dataset;
+struct RunSettings;
+enum class Precision;
+
+// Some steps of training, one after the other.
+struct TimedSteps {
+  std::vector<double> losses = {};  // of each
+  double seconds = 0;               // of all of them together; the parts below are within it
+  double data = 0;                  // waited for batches
+  double forward = 0;
+  double backward = 0;
+  double optimizer = 0;
+};
+
+// What a bench needs to know before the first step.
+struct BenchStart {
+  nlohmann::ordered_json settings = {};  // resolved, by their full names
+  int64_t parameters = 0;
+  int64_t macs = 0;  // multiply-adds for one image, forward
+};
+
+// Training for the sake of its speed, see bench_steps().
+struct StepBenchRequest {
+  static constexpr auto kTask = "bench_steps";
+  using Result = void;
+
+  Config settings = {};
+  // A new safetensors file with all that another program needs to take the same steps; empty: none.
+  std::filesystem::path start = {};
+  std::function<void(const BenchStart&)> on_start = [](const BenchStart&) {};
+  // How many steps to take now; 0 ends it.
+  std::function<int64_t()> next_count = [] { return int64_t{0}; };
+  std::function<void(const TimedSteps&)> on_steps = [](const TimedSteps&) {};
+};
+
+// The fastest of a few large matrix products.
+struct PeakGemm {
+  double gflops = 0;  // 10^9 operations a second; a multiply-add is two
+  std::string precision = "fp32";
+};
+
+// At "fp32" or "bf16", see peak_gemm().
+struct PeakGemmRequest {
+  static constexpr auto kTask = "peak_gemm";
+  using Result = PeakGemm;
+
+  std::string precision = "fp32";
+};
 
 // Batches in one epoch of a bench, and how many of them go into its start file.
 inline constexpr int64_t kBenchBatches = 32;

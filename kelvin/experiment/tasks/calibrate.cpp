@@ -154,4 +154,9 @@ Readings calibrate(const CalibrateRequest& request, const RunContext& context) {
   return result.readings();
 }
 
+namespace {
+
+const bool calibrate_registered = add_task(calibrate);
+
+}  // namespace
 }  // namespace kelvin

@@ -208,4 +208,53 @@ Json initial_norms(const Config& config, const std::vector<int64_t>& seeds, int6
   return norms;
 }
 
+namespace {
+
+// The layers of a model, without any data.
+Json describe_model(const DescribeModelRequest& request, const RunContext& /*context*/) {
+  const auto& [config, shape, classes] = request;
+  auto settings = config.section("model");
+  std::string name;
+  settings.read("name", name);
+  check(shape.size() == 3, "--input: must be channels, height and width, got ", shape.size(),
+        " numbers");
+  for (const auto size : shape) {
+    check(size >= 1 && size <= 1024, "--input: sizes must be from 1 to 1024, got ", size);
+  }
+  check(classes >= 1 && classes <= 1'000'000, "--classes: must be from 1 to 1000000, got ",
+        classes);
+  const ModelShape model_shape{
+      .channels = shape[0], .height = shape[1], .width = shape[2], .classes = classes};
+  const auto model = models().find(name).build(model_shape, settings);
+  settings.reject_unknown_keys();
+  config.reject_unknown_sections({"model"});
+  const auto description = describe(*model, model_shape);
+  auto layers = Json::array();
+  for (const auto& layer : description.layers) {
+    layers.push_back({{"name", layer.name},
+                      {"weight", layer.weight},
+                      {"input", layer.input},
+                      {"output", layer.output},
+                      {"parameters", layer.parameters},
+                      {"macs", layer.macs}});
+  }
+  return {{"model", name},
+          {"settings", settings.resolved()},
+          {"parameters", description.parameters},
+          {"macs", description.macs},
+          {"layers", layers}};
+}
+
+Json plan_task(const PlanRequest& request, const RunContext& context) {
+  return plan(request.resolved, context);
+}
+
+Json initial_norms_task(const InitialNormsRequest& request, const RunContext& context) {
+  return initial_norms(request.config, request.seeds, request.samples, context);
+}
+
+const bool plan_registered =
+    add_task(plan_task) && add_task(initial_norms_task) && add_task(describe_model);
+
+}  // namespace
 }  // namespace kelvin

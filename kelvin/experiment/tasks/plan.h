@@ -2,12 +2,44 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "kelvin/experiment/compute_api.h"
-#include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/runs/config.h"
 
 namespace kelvin {
+
+struct Dataset;
+struct RunSettings;
+
+// See plan().
+struct PlanRequest {
+  static constexpr auto kTask = "plan";
+  using Result = nlohmann::ordered_json;
+
+  Config resolved = {};
+};
+
+// See initial_norms().
+struct InitialNormsRequest {
+  static constexpr auto kTask = "initial_norms";
+  using Result = nlohmann::ordered_json;
+
+  Config config = {};
+  std::vector<int64_t> seeds = {};
+  int64_t samples = 0;
+};
+
+// The layers of the model that the config's section "model" describes: name, shapes, parameters and
+// multiply-adds of each, for images of `shape` (channels, height, width).
+struct DescribeModelRequest {
+  static constexpr auto kTask = "describe_model";
+  using Result = nlohmann::ordered_json;
+
+  Config config = {};
+  std::vector<int64_t> shape = {};
+  int64_t classes = 0;
+};
 
 // What a run would take on this machine, as far as a few seconds tell.
 struct RunCosts {

@@ -57,4 +57,13 @@ ImageSamples sample_images(const Config& config, int64_t count, bool of_training
   return samples;
 }
 
+namespace {
+
+ImageSamples sample_images_task(const SampleImagesRequest& request, const RunContext& context) {
+  return sample_images(request.config, request.count, request.of_training, context);
+}
+
+const bool sample_images_registered = add_task(sample_images_task);
+
+}  // namespace
 }  // namespace kelvin

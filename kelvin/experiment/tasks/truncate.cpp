@@ -147,13 +147,13 @@ size_t sufficient_place(const std::vector<double>& accuracies, double threshold)
   return first_sufficient(accuracies, threshold) - 1;
 }
 
-Json truncate(const std::filesystem::path& run, const TruncateRequest& request,
-              const RunContext& context) {
+Json truncate(const TruncateRequest& request, const RunContext& context) {
   const torch::NoGradGuard no_grad;
   check(request.output.empty() || !std::filesystem::exists(request.output),
         "--output: ", request.output.string(), " exists already");
   const auto changes = with_its_probes(request.settings);
-  auto network = run.empty() ? open_weights(changes, context) : open_run(run, changes, context);
+  auto network = request.run.empty() ? open_weights(changes, context)
+                                     : open_run(request.run, changes, context);
   const auto& dataset = network.data.own;
   const auto shape = shape_for(dataset);
   check_cut(network, shape, request.layer);
@@ -187,4 +187,9 @@ Json truncate(const std::filesystem::path& run, const TruncateRequest& request,
           {"whole", summary_of(describe(*network.model, shape), of_whole, samples)}};
 }
 
+namespace {
+
+const bool truncate_registered = add_task(truncate);
+
+}  // namespace
 }  // namespace kelvin

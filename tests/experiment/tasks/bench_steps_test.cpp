@@ -8,8 +8,10 @@
 #include <memory>
 
 #include "kelvin/data/batches.h"
+#include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/evaluate/trained_network.h"
 #include "kelvin/model/description.h"
+#include "kelvin/model/precision.h"
 #include "kelvin/model/tensors_file.h"
 #include "kelvin/model/weights.h"
 #include "tests/support/command.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kelvin/experiment/config/run_settings.h"
 #include "tests/support/errors.h"
 
 namespace kelvin::plan_test {

@@ -25,6 +25,12 @@ class TruncatedRun : public testing::Test {
   TemporaryFolder folder_;
 };
 
+nlohmann::ordered_json truncate(const std::filesystem::path& run, TruncateRequest request,
+                                const RunContext& context) {
+  request.run = run;
+  return kelvin::truncate(request, context);
+}
+
 double own_accuracy(const Readings& readings) {
   for (const auto& reading : readings) {
     if (reading.name == "accuracy" && reading.split == "test") return reading.value;
