@@ -1,11 +1,12 @@
 #include "app/cli/child_runs.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -22,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kCannotStart = 127;  // as shells say it
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
 
 pid_t start(const ChildRun& child) {
@@ -33,22 +35,22 @@ pid_t start(const ChildRun& child) {
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, child.log.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // A group of its own: Ctrl-C in the terminal reaches the child once, through us.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t process = 0;
-  const int failure =
-      ::posix_spawn(&process, program.c_str(), &files, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  check(failure == 0, child.name, ": cannot be started: ", std::strerror(failure));
+  const pid_t parent = ::getpid();
+  const pid_t process = ::fork();
+  check(process >= 0, child.name, ": cannot be started: ", std::strerror(errno));
+  if (process == 0) {
+    // Between fork and exec of a process with threads: system calls alone.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whoever kills us must not leave runs behind
+    if (::getppid() != parent) ::_exit(kCannotStart);
+    ::setpgid(0, 0);  // a group of its own: Ctrl-C in the terminal reaches it once, through us
+    const int nothing = ::open("/dev/null", O_RDWR);
+    const int log = ::open(child.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ::dup2(nothing, STDIN_FILENO);
+    ::dup2(nothing, STDOUT_FILENO);
+    ::dup2(log >= 0 ? log : nothing, STDERR_FILENO);
+    ::execv(program.c_str(), arguments.data());
+    ::_exit(kCannotStart);
+  }
   return process;
 }
 
@@ -98,6 +100,14 @@ std::string last_line_of(const fs::path& log) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   const auto newline = text.rfind('\n');
   return newline == std::string::npos ? text : text.substr(newline + 1);
+}
+
+std::string failure_text(const ChildOutcome& outcome) {
+  if (!outcome.last_line.empty()) return outcome.name + ": " + outcome.last_line;
+  if (outcome.exit_code > 128) {
+    return outcome.name + ": ended by signal " + std::to_string(outcome.exit_code - 128);
+  }
+  return outcome.name + ": exit code " + std::to_string(outcome.exit_code);
 }
 
 std::vector<ChildOutcome> run_children(const std::vector<ChildRun>& children,

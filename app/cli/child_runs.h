@@ -32,8 +32,12 @@ struct ChildRunsOptions {
 // What a program said last; empty if there is no such log.
 std::string last_line_of(const std::filesystem::path& log);
 
+// "NAME: what it said last", for one that did not end well.
+std::string failure_text(const ChildOutcome& outcome);
+
 // Runs all of them, in order, and returns an outcome for each.  Catches interrupts: the first is
 // handed on to the children as SIGTERM, nothing new is started, and those running are waited for.
+// If this process dies they are sent SIGTERM.
 std::vector<ChildOutcome> run_children(const std::vector<ChildRun>& children,
                                        const ChildRunsOptions& options);
 

@@ -22,11 +22,15 @@ std::string quoted_for_shell(const std::string& word) {
 
 }  // namespace
 
+std::string shell_command(std::vector<std::string> words) {
+  for (auto& word : words) word = quoted_for_shell(word);
+  return join(words, " ");
+}
+
 std::string command_line() {
   auto words = split(read_file("/proc/self/cmdline"), '\0');
   words.pop_back();  // each word ends in a zero
-  for (auto& word : words) word = quoted_for_shell(word);
-  return join(words, " ");
+  return shell_command(std::move(words));
 }
 
 nlohmann::ordered_json run_metadata(const nlohmann::ordered_json& library_versions) {

@@ -2,8 +2,12 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace kelvin {
+
+// Words as a shell reads them back.
+std::string shell_command(std::vector<std::string> words);
 
 // The command line of this process, quoted so that a shell reads it back.
 std::string command_line();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,24 @@ namespace kelvin {
 // What a recipe leaves below `root`: recipe.toml, one run folder per planned run, and in planned/
 // the command, the config each run was started with and its messages.
 inline constexpr const char* kRecipeFile = "recipe.toml";
+
+// The config that a run of the recipe is started with.
+std::filesystem::path planned_config(const std::filesystem::path& root, const std::string& name);
+// The messages of a run of the recipe.
+std::filesystem::path planned_log(const std::filesystem::path& root, const std::string& name);
+
+// A log that says nothing is not kept.
+void remove_if_empty(const std::filesystem::path& file);
+
+// Writes recipe.toml and planned/, unless they say the same already.  Several recipes, and several
+// processes, may plan below one root; an Error if a run of the same name was planned otherwise.
+// `command_of` tells how a run of that name alone can be made.
+void write_plan(const Recipe& recipe, const std::string& recipe_text, const std::string& command,
+                const std::filesystem::path& root,
+                const std::function<std::string(const std::string&)>& command_of = {});
+
+// What `command_of` said of the run when it was planned; empty if nothing.
+std::string planned_command(const std::filesystem::path& root, const std::string& name);
 
 struct RecipeRunsOptions {
   int64_t jobs = 1;   // runs at once
@@ -27,6 +46,9 @@ struct RecipeRunsResult {
   bool has_internal_error = false;
   bool was_interrupted = false;
 };
+
+// Throws if the recipe plans nothing, or its runs cannot have folders by their names.
+void check_names(const Recipe& recipe);
 
 // Throws, before anything is written, if some run of the recipe cannot be placed below `root`.
 void check_can_run(const Recipe& recipe, const std::filesystem::path& root);

@@ -26,7 +26,7 @@ constexpr std::array kKinds = {
     ListedKind{"detectors", "scores that tell OOD data apart: --detectors"},
     ListedKind{"softmaxes", "maps from logits to probabilities"},
     ListedKind{"losses", "what training minimises: --loss"},
-    ListedKind{"recipes", "comparisons of several runs: demo --recipe"},
+    ListedKind{"recipes", "comparisons of several runs: sweep, reproduce, demo --recipe"},
 };
 
 std::vector<std::string> kind_names() {

@@ -29,18 +29,65 @@ std::string text_of(const Value& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-std::vector<PlannedRun> expand_cases(const Config& base, const Json& cases,
-                                     const std::string& origin) {
-  if (cases.is_null()) return {{.name = "", .config = base}};
-  std::vector<PlannedRun> runs;
-  for (auto each : cases) {
-    check(each.contains("name") && each["name"].is_string(), origin, ": [[case]] needs a name");
-    PlannedRun run{.name = each["name"], .config = base};
-    each.erase("name");
-    run.config.merge(Config(flatten(each, origin)));
-    runs.push_back(std::move(run));
+constexpr std::string_view kSweep = "sweep.";
+
+// A case before its lists are multiplied out.
+struct PlannedCase {
+  PlannedRun run;
+  Values grid;
+};
+
+// Keys under "sweep." are lists of the grid, others settings.
+void apply_values(const Values& values, PlannedCase& planned) {
+  for (const auto& [key, value] : values) {
+    if (key.starts_with(kSweep)) {
+      planned.grid[key.substr(kSweep.size())] = value;
+    } else {
+      planned.run.config.set(key, value);
+    }
   }
-  return runs;
+}
+
+// Takes the name out of a table of [[case]].
+std::string take_name(Json& table, const std::string& origin) {
+  check(table.is_object() && table.contains("name") && table["name"].is_string(), origin,
+        ": [[case]] needs a name");
+  const std::string name = table["name"];
+  table.erase("name");
+  return name;
+}
+
+std::vector<PlannedCase> planned_cases(const PlannedCase& base, const Json& cases,
+                                       const std::string& origin) {
+  if (cases.is_null()) return {base};
+  std::vector<PlannedCase> all;
+  for (auto each : cases) {
+    auto planned = base;
+    planned.run.name = take_name(each, origin);
+    planned.run.case_name = planned.run.name;
+    apply_values(flatten(each, origin), planned);
+    all.push_back(std::move(planned));
+  }
+  return all;
+}
+
+// What a scale changes in all cases, then what it changes in single ones.
+void apply_scale(Json scale, const std::string& origin, std::vector<PlannedCase>& cases) {
+  const auto of_cases = take(scale, "case");
+  const auto of_all = flatten(scale, origin);
+  for (auto& planned : cases) apply_values(of_all, planned);
+  if (of_cases.is_null()) return;
+  for (auto each : of_cases) {
+    const auto name = take_name(each, origin);
+    const auto values = flatten(each, origin);
+    bool is_found = false;
+    for (auto& planned : cases) {
+      if (planned.run.case_name != name) continue;
+      apply_values(values, planned);
+      is_found = true;
+    }
+    check(is_found, origin, ": a scale changes the case '", name, "', which there is not");
+  }
 }
 
 std::vector<PlannedRun> expand_key(const std::vector<PlannedRun>& runs, const std::string& key,
@@ -83,39 +130,37 @@ Claim claim_of(const Json& table, const std::string& origin) {
 
 }  // namespace
 
-Recipe parse_recipe(std::string_view toml, const std::string& origin, const std::string& scale) {
+Recipe parse_recipe(std::string_view toml, const std::string& origin, const std::string& scale,
+                    const Config& overrides) {
   auto document = parse_toml(toml, origin);
   const auto scales = take(document, "scale");
   const auto cases = take(document, "case");
   const auto claims = take(document, "claim");
   const auto sweep = take(document, "sweep");
 
-  Config base(flatten(document, origin));
+  Recipe recipe{.title = title_of(toml), .runs = {}, .claims = {}};
+  for (const auto& [name, ignored] : scales.items()) recipe.scales.push_back(name);
+  check(sweep.is_null() || !sweep.empty(), origin, ": [sweep]: names nothing to sweep over");
+  PlannedCase base{.run = {.name = "", .config = Config(flatten(document, origin))},
+                   .grid = sweep.is_null() ? Values{} : flatten(sweep, origin)};
+  auto planned = planned_cases(base, cases, origin);
   if (!scale.empty()) {
-    std::vector<std::string> known;
-    for (const auto& [name, ignored] : scales.items()) known.push_back(name);
     check(scales.contains(scale), origin, ": no scale '", scale,
-          "'; there are: ", known.empty() ? "none" : join(known, ", "));
+          "'; there are: ", recipe.scales.empty() ? "none" : join(recipe.scales, ", "));
     check(scales[scale].is_object(), origin, ": scale.", scale, ": must be a table, got ",
           scales[scale].dump());
+    apply_scale(scales[scale], origin, planned);
   }
-
-  Recipe recipe{.title = title_of(toml), .runs = expand_cases(base, cases, origin), .claims = {}};
-  Values grid = sweep.is_null() ? Values{} : flatten(sweep, origin);
-  Config chosen;
-  if (!scale.empty()) {
-    // A scale may override settings and, under "sweep.", the lists of the grid.
-    for (const auto& [key, value] : flatten(scales.at(scale), origin)) {
-      if (key.starts_with("sweep.")) {
-        grid[key.substr(6)] = value;
-      } else {
-        chosen.set(key, value);
-      }
+  for (auto& each : planned) {
+    apply_values(overrides.values(), each);
+    for (const auto& [key, choices] : each.grid) {
+      check(!overrides.has(key), origin, ": ", key, ": is swept over; change its list: sweep.", key,
+            "=[...]");
     }
+    std::vector<PlannedRun> runs = {each.run};
+    for (const auto& [key, choices] : each.grid) runs = expand_key(runs, key, choices, origin);
+    recipe.runs.insert(recipe.runs.end(), runs.begin(), runs.end());
   }
-  for (auto& run : recipe.runs) run.config.merge(chosen);
-  for (const auto& [key, choices] : grid)
-    recipe.runs = expand_key(recipe.runs, key, choices, origin);
   for (auto& run : recipe.runs) {
     if (run.name.empty()) run.name = "run";
   }

@@ -13,6 +13,9 @@ namespace kelvin {
 // the tool works from anywhere.
 const std::map<std::string, std::string>& builtin_recipes();
 
+// The files of recipes/expected/: what a paper prints, by the name of the recipe.
+const std::map<std::string, std::string>& expected_numbers();
+
 // "Reading `reading` is `direction` in the runs that match `at` than in those that match
 // `against`."
 struct Claim {
@@ -25,6 +28,7 @@ struct Claim {
 struct PlannedRun {
   std::string name;  // of its folder, unique in the recipe
   Config config;
+  std::string case_name = {};  // of its [[case]]; empty if the recipe has none
 };
 
 // A declarative experiment: what to run, and what is expected of the results.
@@ -32,11 +36,15 @@ struct Recipe {
   std::string title;  // the first comment line of the file
   std::vector<PlannedRun> runs;
   std::vector<Claim> claims;
+  std::vector<std::string> scales = {};  // the names there are
 };
 
 // Reads a recipe: plain config tables, [scale.NAME] overrides of which one is
 // chosen, [[case]] (named sets of keys that vary together), [sweep] (a grid over
-// lists), [[claim]].  The runs are the product of cases and grid.
-Recipe parse_recipe(std::string_view toml, const std::string& origin, const std::string& scale);
+// lists), [[claim]].  The runs are the product of cases and grid.  A case may have
+// lists of its own ("sweep.train.temperature"), and a scale may change single cases
+// ([[scale.NAME.case]]).  `overrides` come last, also those of lists ("sweep.seed").
+Recipe parse_recipe(std::string_view toml, const std::string& origin, const std::string& scale,
+                    const Config& overrides = {});
 
 }  // namespace kelvin

@@ -222,4 +222,54 @@ TEST(Recipe, NamesOriginAndLineOfASyntaxError) {
   EXPECT_TRUE(refusal_of("# title\nseed = = 1\n").starts_with("o: line 2: "));
 }
 
+constexpr auto kCases = R"(
+train.lr = 0.1
+[[case]]
+name = "a"
+sweep.train.temperature = [1, 10]
+[[case]]
+name = "b"
+[sweep]
+seed = [1]
+[scale.smoke]
+train.lr = 0.2
+[[scale.smoke.case]]
+name = "b"
+train.lr = 0.3
+sweep.seed = [4, 5]
+)";
+
+TEST(Recipe, LetsACaseHaveListsOfItsOwn) {
+  const auto recipe = parse_recipe(kCases, "o", "");
+  EXPECT_EQ(names_of(recipe), (std::vector<std::string>{"a,seed=1,temperature=1",
+                                                        "a,seed=1,temperature=10", "b,seed=1"}));
+  EXPECT_EQ(recipe.runs[0].case_name, "a");
+  EXPECT_EQ(recipe.scales, (std::vector<std::string>{"smoke"}));
+}
+
+TEST(Recipe, LetsAScaleChangeOneCase) {
+  const auto recipe = parse_recipe(kCases, "o", "smoke");
+  EXPECT_EQ(names_of(recipe),
+            (std::vector<std::string>{"a,seed=1,temperature=1", "a,seed=1,temperature=10",
+                                      "b,seed=4", "b,seed=5"}));
+  EXPECT_EQ(recipe.runs[0].config.at("train.lr"), 0.2);
+  EXPECT_EQ(recipe.runs[3].config.at("train.lr"), 0.3);
+  EXPECT_EQ(refusal_of("[[case]]\nname = \"a\"\n[[scale.x.case]]\nname = \"c\"\n", "x"),
+            "o: a scale changes the case 'c', which there is not");
+}
+
+TEST(Recipe, IsOverriddenLast) {
+  Config overrides;
+  overrides.apply_override("train.lr=7");
+  overrides.apply_override("sweep.seed=[8]");
+  const auto recipe = parse_recipe(kCases, "o", "smoke", overrides);
+  EXPECT_EQ(names_of(recipe), (std::vector<std::string>{"a,seed=8,temperature=1",
+                                                        "a,seed=8,temperature=10", "b,seed=8"}));
+  for (const auto& run : recipe.runs) EXPECT_EQ(run.config.at("train.lr"), 7);
+  Config swept;
+  swept.apply_override("seed=3");
+  EXPECT_EQ(error_of([&] { parse_recipe(kCases, "o", "", swept); }),
+            "o: seed: is swept over; change its list: sweep.seed=[...]");
+}
+
 }  // namespace kelvin::recipe_test

@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/cli/common_flags.h"
+#include "app/cli/compute.h"
+#include "app/cli/human_text.h"
+#include "app/cli/interrupts.h"
+#include "app/cli/output_file.h"
+#include "app/cli/report_input.h"
+#include "app/cli/setting_words.h"
+#include "app/cli/sweep_runs.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb.h"
+#include "kelvin/core/check.h"
+#include "kelvin/core/text.h"
+#include "kelvin/report/tables/reproduction.h"
+
+namespace kelvin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kAll = "all";
+constexpr auto kReproductionPage = "report.html";
+
+// "mlp,seed=1,temperature=30" as the name of its group: "mlp,seed=*,temperature=30".
+std::string without_seed(const std::string& name) {
+  auto parts = split(name, ',');
+  for (auto& part : parts) {
+    if (part.starts_with("seed=")) part = "seed=*";
+  }
+  return join(parts, ",");
+}
+
+class Reproduce : public Verb {
+ public:
+  void declare_flags(CLI::App& command) override {
+    declare_input(command, "NAME", name_,
+                  "a recipe of a paper (kelvin list recipes), or all that have the scale")
+        ->required();
+    declare_settings(command, overrides_, "settings of all runs, as for sweep");
+    command.add_option("--scale", scale_, "smoke, laptop or paper")
+        ->type_name("NAME")
+        ->capture_default_str();
+    command
+        .add_option("--output", output_, "folder of the runs (runs/RECIPE-SCALE); of all, of all")
+        ->type_name("DIR");
+    command.add_option("--readings", readings_, "folder of kept readings")
+        ->type_name("DIR")
+        ->capture_default_str();
+    command.add_option("--jobs", jobs_, "runs at once, as for sweep")->type_name("N");
+    command.add_flag("--no-train", is_training_refused_, "show what there is; train nothing");
+  }
+
+  int run() override {
+    const auto format = common().format();
+    threads_ = common().has_threads() ? common().threads() : 1;
+    jobs_at_once_ = jobs_.empty() ? default_jobs(threads_) : whole_number_of("--jobs", jobs_);
+    check(jobs_at_once_ >= 1, "--jobs: must be at least 1, got ", jobs_at_once_);
+    const auto names = recipe_names();
+    const auto library = load_compute_library(threads_);
+    KeptReadings kept(readings_);
+    kept.set_resolver(resolver_of(library));
+    std::vector<PlannedSweep> sweeps;
+    for (const auto& name : names) {
+      sweeps.push_back(plan_sweep({.recipe = name, .scale = scale_, .overrides = overrides_},
+                                  library, common().data_folder()));
+    }
+    int code = kSuccess;
+    Table records;
+    for (const auto& sweep : sweeps) {
+      const int of_sweep = train_missing(sweep, kept);
+      if (interrupts() > 0) return interrupt_exit_code();
+      code = std::max(code, of_sweep);
+      show(sweep, kept, format, records);
+    }
+    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
+    if (!is_for_people) print_table(records, format);
+    return code;
+  }
+
+ private:
+  std::vector<std::string> recipe_names() const {
+    if (name_ != kAll) return {name_};
+    std::vector<std::string> names;
+    for (const auto& [name, text] : builtin_recipes()) {
+      const auto scales = parse_recipe(text, name, "").scales;
+      if (std::find(scales.begin(), scales.end(), scale_) != scales.end()) names.push_back(name);
+    }
+    check(!names.empty(), "--scale: no recipe has the scale '", scale_, "'");
+    return names;
+  }
+
+  fs::path root_of(const PlannedSweep& sweep) const {
+    const auto all = fs::absolute(output_.empty() ? "runs" : output_);
+    const bool is_its_own = name_ != kAll && !output_.empty();
+    return (is_its_own ? all : all / sweep_folder(sweep)).lexically_normal();
+  }
+
+  int train_missing(const PlannedSweep& sweep, const KeptReadings& kept) const {
+    const bool is_complete =
+        std::all_of(sweep.chosen.begin(), sweep.chosen.end(),
+                    [&](size_t place) { return kept.find(sweep.resolved[place]).has_value(); });
+    if (is_training_refused_ || is_complete) return kSuccess;
+    const auto result = run_sweep(sweep, kept,
+                                  {.root = root_of(sweep),
+                                   .data_folder = common().data_folder(),
+                                   .jobs = jobs_at_once_,
+                                   .threads = threads_,
+                                   .is_quiet = common().is_quiet()});
+    for (const auto& failure : result.failures) {
+      print_for_people(fmt::format("kelvin reproduce: failed: {}\n", failure));
+    }
+    if (result.was_interrupted) {
+      print_for_people("kelvin reproduce: stopped; the same command goes on with it\n");
+    }
+    if (result.failures.empty()) return kSuccess;
+    return result.has_internal_error ? kInternalError : kUserError;
+  }
+
+  // The runs there are, by case in the order of the recipe.
+  std::vector<ReproducedCase> gathered(const PlannedSweep& sweep, const KeptReadings& kept) const {
+    std::vector<ReproducedCase> cases;
+    for (const auto place : sweep.chosen) {
+      const auto& planned = sweep.recipe.runs[place];
+      if (cases.empty() || cases.back().name != planned.case_name) {
+        cases.push_back({.name = planned.case_name});
+      }
+      auto& current = cases.back();
+      const auto file = kept.find(sweep.resolved[place]);
+      const auto folder = root_of(sweep) / planned.name;
+      const bool is_there =
+          file || sweep_state(folder, sweep.resolved[place], kept) == SweepState::is_finished;
+      if (!is_there) {
+        ++current.missing;
+        continue;
+      }
+      current.runs.push_back(file ? load_kept(*file) : load_run(folder));
+      current.commands.push_back(sweep_command(sweep, without_seed(planned.name)));
+    }
+    return cases;
+  }
+
+  void show(const PlannedSweep& sweep, const KeptReadings& kept, TableFormat format,
+            Table& records) const {
+    const auto cases = gathered(sweep, kept);
+    const auto& numbers = expected_numbers();
+    const auto found = numbers.find(sweep.name);
+    const auto expected = found == numbers.end()
+                              ? std::vector<ExpectedNumber>{}
+                              : parse_expected(found->second, sweep.name + ".csv");
+    const auto reproduced = reproduction(cases, sweep.recipe.claims, expected);
+    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
+    int64_t missing = 0;
+    for (const auto& each : cases) missing += each.missing;
+    if (missing > 0) {
+      print_for_people(fmt::format("{}: {} of {} runs are missing; they are made by: {}\n",
+                                   sweep.name, missing, sweep.chosen.size(), sweep_command(sweep)));
+    }
+    if (!is_for_people) {
+      const auto of_sweep = reproduction_records(sweep.name, sweep.request.scale, reproduced);
+      records.columns = of_sweep.columns;
+      records.rows.insert(records.rows.end(), of_sweep.rows.begin(), of_sweep.rows.end());
+      return;
+    }
+    const auto mark = format == TableFormat::markdown ? "## " : "";
+    fmt::print("{}{} ({})\n\n", mark, sweep.recipe.title,
+               sweep.request.scale.empty() ? "as it stands" : sweep.request.scale);
+    for (const auto& each : reproduced) print_case(each, format);
+    write_page_of(sweep, cases);
+  }
+
+  static void print_case(const CaseReproduction& each, TableFormat format) {
+    print_table(reproduction_table(each), format);
+    fmt::print("\n");
+    if (!each.verdicts.empty()) {
+      print_table(finding_table(each), format);
+      fmt::print("\n");
+    }
+    print_table(command_table(each), format);
+    fmt::print("\n");
+  }
+
+  // Beside the runs; what comes from kept readings alone has no folder.
+  void write_page_of(const PlannedSweep& sweep, const std::vector<ReproducedCase>& cases) const {
+    const auto root = root_of(sweep);
+    PageInput input{.title = sweep.recipe.title};
+    input.claims = sweep.recipe.claims;
+    input.command = sweep_command(sweep);
+    for (const auto& each : cases) {
+      input.runs.insert(input.runs.end(), each.runs.begin(), each.runs.end());
+    }
+    if (!fs::is_directory(root) || input.runs.empty()) return;
+    check_replaceable(root / kReproductionPage, kMarkOfPage);
+    write_page(input, root / kReproductionPage);
+    fmt::print("report: {}\n\n", (root / kReproductionPage).string());
+  }
+
+  std::string name_;
+  std::vector<std::string> overrides_;
+  std::string scale_ = "laptop";
+  std::string output_;
+  std::string readings_ = kReadingsFolder;
+  std::string jobs_;
+  bool is_training_refused_ = false;
+  int64_t threads_ = 1;
+  int64_t jobs_at_once_ = 1;
+};
+
+const bool reproduce_registered = verbs().add(
+    "reproduce", {
+                     .summary = "A table of a paper: its numbers beside ours, a verdict per claim",
+                     .make = [] { return std::make_unique<Reproduce>(); },
+                 });
+
+}  // namespace
+}  // namespace kelvin

@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include "kelvin/runs/recipe.h"
+#include "tests/support/command.h"
+
+namespace kelvin::reproduce_test {
+
+namespace fs = std::filesystem;
+
+TEST(ReproduceVerb, PrintsThePapersNumbersBesideOursAgainFromKeptReadings) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> words = {"reproduce",  "init_scale",    "--scale",
+                                          "smoke",      "--output",      folder / "out",
+                                          "--readings", folder / "kept", "-q"};
+  const auto none = run_tool({"reproduce", "table1", "--scale", "smoke", "--no-train", "--readings",
+                              folder / "kept", "--output", folder / "none"});
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_NE(
+      none.err.find("table1: 12 of 12 runs are missing; they are made by: kelvin sweep table1 "
+                    "--scale smoke"),
+      std::string::npos)
+      << none.err;
+
+  const auto trained = run_tool(words);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("kelvin sweep init_scale --scale smoke --only"), std::string::npos)
+      << trained.out;
+  EXPECT_NE(trained.out.find("direction only"), trained.out.find("not shown")) << trained.out;
+  EXPECT_TRUE(fs::exists(folder / "out/report.html"));
+
+  ASSERT_EQ(
+      run_tool({"sweep", "--harvest", "--output", folder / "out", "--readings", folder / "kept"})
+          .exit_code,
+      0);
+  const auto again =
+      run_tool({"reproduce", "init_scale", "--scale", "smoke", "--no-train", "--output",
+                folder / "none", "--readings", folder / "kept", "-o", "csv"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.err, "");
+  auto from_folders = words;
+  from_folders[6] = "--readings";
+  from_folders[7] = folder / "nowhere";
+  from_folders.insert(from_folders.end(), {"-o", "csv", "--no-train"});
+  EXPECT_EQ(run_tool(from_folders).out, again.out);
+}
+
+TEST(ReproduceVerb, NamesTheRecipesThereAre) {
+  const auto result = run_tool({"reproduce", "table9"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("no recipe named 'table9'"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("table1"), std::string::npos) << result.err;
+  EXPECT_EQ(run_tool({"reproduce", "all", "--scale", "huge"}).exit_code, 2);
+}
+
+TEST(ReproduceAllSlow, ExercisesEveryRecipeAtSmokeScale) {
+  const TemporaryFolder folder;
+  const auto result = run_tool({"reproduce", "all", "--scale", "smoke", "--output", folder / "out",
+                                "--readings", folder / "kept", "-q"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const auto& [name, text] : builtin_recipes()) {
+    EXPECT_NE(result.out.find(parse_recipe(text, name, "").title), std::string::npos) << name;
+  }
+}
+
+}  // namespace kelvin::reproduce_test

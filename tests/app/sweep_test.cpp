@@ -1,0 +1,218 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "kelvin/core/files.h"
+#include "kelvin/runs/kept_readings.h"
+#include "tests/support/command.h"
+#include "tests/support/same_run.h"
+
+namespace kelvin::sweep_test {
+
+namespace fs = std::filesystem;
+
+// Networks that are trained in a moment.
+constexpr auto kTiny = R"(# Tiny
+train.epochs = 2
+train.batch_size = 50
+train.checkpoint_steps = 2
+[data]
+name = "glyphs10"
+train_samples = 200
+test_samples = 100
+[model]
+name = "mlp"
+width = 16
+depth = 3
+[measure]
+names = ["accuracy", "solution_rank"]
+train_samples = 100
+epoch_samples = 50
+)";
+
+class SweepVerb : public testing::Test {
+ protected:
+  std::string recipe(const std::string& more) {
+    const auto path = folder / "tiny.toml";
+    write_file_atomically(path, std::string(kTiny) + more);
+    return path;
+  }
+
+  std::vector<std::string> words(const std::string& more, const std::string& output,
+                                 const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> all = {"sweep",      recipe(more),    "--output", folder / output,
+                                    "--readings", folder / "kept", "--quiet"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  }
+
+  const TemporaryFolder folder;
+};
+
+constexpr auto kTwoSeeds = "[sweep]\nseed = [1, 2]\n";
+
+// One line, code 2, and nothing was made.
+class BadRecipe : public SweepVerb {
+ protected:
+  std::string refusal(const std::string& more, const std::vector<std::string>& flags = {}) {
+    const auto result = run_tool(words(more, "out", flags));
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_FALSE(fs::exists(folder / "out"));
+    return result.err;
+  }
+};
+
+TEST_F(BadRecipe, IsRefusedBeforeAnythingRuns) {
+  const auto expect = [&](const std::string& more, const std::string& message) {
+    const auto error = refusal(more);
+    EXPECT_NE(error.find(message), std::string::npos) << error;
+  };
+  expect("[sweep]\ntrain.learning = [1]\n", "train.learning: no such setting");
+  expect("[sweep]\nseed = []\n", "sweep.seed: must be a list of values, got []");
+  expect("[sweep]\n", "[sweep]: names nothing to sweep over");
+  expect("[sweep]\ntrain.temperature = [1, 0]\n",
+         "run 'temperature=0': train.temperature: must be");
+  expect("[[case]]\nname = \"a\"\n[[case]]\nname = \"a\"\nseed = 1\n", "two runs are called 'a'");
+  expect("[sweep]\ntrain.lr = [0.1, 0.10]\n", "two runs are called 'lr=0.1'");
+  expect("[[case]]\nname = \"a\"\n[[case]]\nname = \"b\"\n", "runs 'a' and 'b' have one config");
+  expect(
+      "[sweep]\nseed = [1, 2]\n[[claim]]\nreading = \"kappa\"\ndirection = \"lower\"\n"
+      "at = { seed = 1 }\nagainst = { seed = 2 }\n",
+      "claim on 'kappa': no measure of its runs reads that");
+}
+
+TEST_F(BadRecipe, IsAlsoAWrongCommand) {
+  EXPECT_NE(refusal("", {"--only", "nobody"}).find("--only: no run of tiny is called 'nobody'"),
+            std::string::npos);
+  EXPECT_NE(refusal("", {"--shard", "3/2"}).find("--shard: must be i/n"), std::string::npos);
+  EXPECT_NE(refusal("", {"train.lr"}).find("unexpected argument"), std::string::npos);
+  EXPECT_NE(refusal(kTwoSeeds, {"seed=3"}).find("seed: is swept over; change its list"),
+            std::string::npos);
+  const auto none = run_tool({"sweep", "nothing"});
+  EXPECT_NE(none.err.find("no recipe named 'nothing'"), std::string::npos) << none.err;
+  EXPECT_EQ(run_tool({"sweep"}).exit_code, 2);
+}
+
+TEST_F(SweepVerb, TrainsWhatIsMissingAndNothingTwice) {
+  const auto first = run_tool(words(kTwoSeeds, "out"));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.out, "tiny: 2 runs, 0 done before, 2 now\n");
+  const auto metadata = whole_file(folder / "out/seed=1/metadata.json");
+  const auto more = run_tool(words(kTwoSeeds, "out", {"sweep.seed=[2,3]"}));
+  ASSERT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_EQ(more.out, "tiny: 2 runs, 1 done before, 1 now\n");
+  EXPECT_EQ(whole_file(folder / "out/seed=1/metadata.json"), metadata);
+
+  // Kept readings count as finished, wherever they come from.
+  const auto harvest =
+      run_tool({"sweep", "--harvest", "--output", folder / "out", "--readings", folder / "kept"});
+  EXPECT_EQ(harvest.exit_code, 0) << harvest.err;
+  EXPECT_NE(harvest.out.find("3 finished runs"), std::string::npos) << harvest.out;
+  EXPECT_NE(harvest.out.find("3 new"), std::string::npos) << harvest.out;
+  for (const auto& file : fs::directory_iterator(folder.path() / "kept")) {
+    EXPECT_LT(fs::file_size(file), 60'000U);
+    EXPECT_NE(load_kept(file).metadata.at("command").get<std::string>().find(" --only seed="),
+              std::string::npos);
+  }
+  const auto elsewhere = run_tool(words(kTwoSeeds, "elsewhere"));
+  EXPECT_EQ(elsewhere.out, "tiny: 2 runs, 2 done before, 0 now\n");
+  EXPECT_FALSE(fs::exists(folder / "elsewhere/seed=1"));
+
+  const auto other = run_tool(words(kTwoSeeds, "out", {"train.lr=0.3"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("plans another run of this name (train.lr unset instead of 0.3)"),
+            std::string::npos)
+      << other.err;
+}
+
+TEST_F(SweepVerb, NamesTheRunThatFailsAndFinishesTheOthers) {
+  const auto result = run_tool(words("[sweep]\ntrain.lr = [0.1, 1e30]\n", "out"));
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("failed: lr=1e+30: kelvin "), std::string::npos) << result.err;
+  EXPECT_EQ(result.out, "tiny: 2 runs, 0 done before, 1 now, 1 failed\n");
+  EXPECT_EQ(load_status(folder / "out/lr=0.1"), RunStatus::finished);
+}
+
+TEST_F(SweepVerb, ListsWhatItWouldDo) {
+  const auto result = run_tool(words(kTwoSeeds, "out", {"--dry-run", "-o", "csv"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.find("recipe,run,state,minutes,memory,disk\ntiny,seed=1,to train,"), 0U)
+      << result.out;
+  EXPECT_FALSE(fs::exists(folder / "out"));
+}
+
+TEST_F(SweepVerb, WorksThroughAQueue) {
+  const auto path = recipe(kTwoSeeds);
+  write_file_atomically(folder / "queue.txt", "# first\n" + path + " --only seed=1  # one\n\n" +
+                                                  path + " sweep.seed=[1,4]\n");
+  const auto result = run_tool({"sweep", "--queue", folder / "queue.txt", "--output",
+                                folder / "out", "--readings", folder / "kept", "-q"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "tiny: 1 runs, 0 done before, 1 now\ntiny: 2 runs, 1 done before, 1 now\n");
+  EXPECT_TRUE(fs::exists(folder / "out/tiny/seed=4/readings.jsonl"));
+}
+
+void expect_same_sweep(const fs::path& actual, const fs::path& expected) {
+  const auto runs = find_runs(expected);
+  EXPECT_EQ(find_runs(actual).size(), runs.size());
+  for (const auto& run : runs) expect_same_run(actual / run.filename(), run);
+}
+
+constexpr auto kTwelve = "[sweep]\nseed = [1, 2, 3]\ntrain.temperature = [1, 3, 10, 30]\n";
+
+TEST(SweepsSlow, KilledAtRandomMomentsGoOnToTheSameReadings) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "tiny.toml", std::string(kTiny) + kTwelve);
+  const auto words = [&](const std::string& output) -> std::vector<std::string> {
+    return {"sweep", folder / "tiny.toml", "--output", folder / output, "--jobs", "2", "-q"};
+  };
+  const auto whole = run_tool(words("whole"));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const auto seed = std::random_device{}();
+  std::mt19937 random(seed);
+  for (int i = 0; i < 10; ++i) {
+    StartedCommand command(tool_words(words("killed")));
+    const auto moment = std::uniform_real_distribution(0.0, whole.seconds / 4)(random);
+    std::this_thread::sleep_for(std::chrono::duration<double>(moment));
+    command.send(SIGKILL);
+    command.wait();
+  }
+  const auto last = run_tool(words("killed"));
+  ASSERT_EQ(last.exit_code, 0) << "seed " << seed << ": " << last.err;
+  expect_same_sweep(folder / "killed", folder / "whole");
+  // Nothing was trained twice: every run that went on did so from where it was.
+  for (const auto& run : find_runs(folder / "killed")) {
+    const auto metadata = load_run(run).metadata;
+    if (!metadata.contains("resumed")) continue;
+    int64_t step = 0;
+    for (const auto& resumption : metadata.at("resumed")) {
+      EXPECT_GE(resumption.at("step"), step) << run;
+      step = resumption.at("step");
+    }
+  }
+}
+
+TEST(SweepsSlow, OfTwoShardsEqualOne) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "tiny.toml", std::string(kTiny) + kTwelve);
+  const auto words = [&](const std::string& output, const std::string& shard) {
+    return tool_words({"sweep", folder / "tiny.toml", "--output", folder / output, "--jobs", "1",
+                       "--shard", shard, "-q"});
+  };
+  StartedCommand first(words("shared", "1/2"));
+  StartedCommand second(words("shared", "2/2"));
+  const auto one = first.wait();
+  const auto other = second.wait();
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_EQ(one.out, "tiny: 6 runs, 0 done before, 6 now\n");
+  EXPECT_EQ(other.out, "tiny: 6 runs, 0 done before, 6 now\n");
+  ASSERT_EQ(StartedCommand(words("whole", "1/1")).wait().exit_code, 0);
+  expect_same_sweep(folder / "shared", folder / "whole");
+}
+
+}  // namespace kelvin::sweep_test
