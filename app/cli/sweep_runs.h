@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,11 @@ struct PlannedSweep {
   std::vector<size_t> chosen = {};    // places of the runs that --only and --shard choose
 };
 
-// An Error if the recipe has a mistake: an unknown key, runs of one name or of one config, a claim
-// that no run can show, ...
 // Fills in what a config leaves to defaults, and checks it.
 std::function<Config(const Config&)> resolver_of(const ComputeLibrary& library);
 
+// An Error if the recipe has a mistake: an unknown key, runs of one name or of one config, a claim
+// that no run can show, ...
 PlannedSweep plan_sweep(const SweepRequest& request, const ComputeLibrary& library,
                         const std::filesystem::path& data_folder);
 
