@@ -39,6 +39,7 @@ std::string text_of_recipe(const std::string& name) {
   const auto& builtin = builtin_recipes();
   if (const auto found = builtin.find(name); found != builtin.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(builtin.size());
   for (const auto& [each, text] : builtin) names.push_back(each);
   check(fs::is_regular_file(name), "no recipe named '", name,
         "', nor a file of that name; there are: ", join(names, ", "));
@@ -255,7 +256,7 @@ class SweepAtWork {
 
 // How the run in `folder` can be made again.
 std::string command_of(const Run& run) {
-  const auto planned = planned_command(run.path.parent_path(), run.path.filename().string());
+  auto planned = planned_command(run.path.parent_path(), run.path.filename().string());
   if (!planned.empty()) return planned;
   const auto command = run.metadata.find("command");
   return command != run.metadata.end() && command->is_string() ? command->get<std::string>() : "";

@@ -59,19 +59,14 @@ TEST(CommonFlags, AreThoseOfEveryVerbAndJob) {
 
 // What must be given besides flags.
 Words arguments_of(const Words& command) {
-  static const std::map<std::string, Words> kArguments = {{"calibrate", {"a"}},
-                                                          {"compare", {"a", "b"}},
-                                                          {"data fetch", {"a"}},
-                                                          {"measure", {"a"}},
-                                                          {"model norms", {"a"}},
-                                                          {"model show", {"a"}},
-                                                          {"probe", {"a"}},
-                                                          {"prune", {"a"}},
-                                                          {"report", {"a"}},
-                                                          {"resume", {"a"}},
-                                                          {"runs", {"a"}},
-                                                          {"truncate", {"a"}},
-                                                          {"data show", {"a", "--output", "b"}}};
+  static const std::map<std::string, Words> kArguments = {
+      {"calibrate", {"a"}},   {"compare", {"a", "b"}},
+      {"data fetch", {"a"}},  {"measure", {"a"}},
+      {"model norms", {"a"}}, {"model show", {"a"}},
+      {"probe", {"a"}},       {"prune", {"a"}},
+      {"report", {"a"}},      {"reproduce", {"a"}},
+      {"resume", {"a"}},      {"runs", {"a"}},
+      {"truncate", {"a"}},    {"data show", {"a", "--output", "b"}}};
   const auto found = kArguments.find(join(command, " "));
   return found == kArguments.end() ? Words{} : found->second;
 }

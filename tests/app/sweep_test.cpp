@@ -35,20 +35,20 @@ epoch_samples = 50
 class SweepVerb : public testing::Test {
  protected:
   std::string recipe(const std::string& more) {
-    const auto path = folder / "tiny.toml";
+    auto path = folder_ / "tiny.toml";
     write_file_atomically(path, std::string(kTiny) + more);
     return path;
   }
 
   std::vector<std::string> words(const std::string& more, const std::string& output,
                                  const std::vector<std::string>& flags = {}) {
-    std::vector<std::string> all = {"sweep",      recipe(more),    "--output", folder / output,
-                                    "--readings", folder / "kept", "--quiet"};
+    std::vector<std::string> all = {"sweep",      recipe(more),     "--output", folder_ / output,
+                                    "--readings", folder_ / "kept", "--quiet"};
     all.insert(all.end(), flags.begin(), flags.end());
     return all;
   }
 
-  const TemporaryFolder folder;
+  const TemporaryFolder folder_;
 };
 
 constexpr auto kTwoSeeds = "[sweep]\nseed = [1, 2]\n";
@@ -61,7 +61,7 @@ class BadRecipe : public SweepVerb {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_EQ(result.out, "");
-    EXPECT_FALSE(fs::exists(folder / "out"));
+    EXPECT_FALSE(fs::exists(folder_ / "out"));
     return result.err;
   }
 };
@@ -101,26 +101,26 @@ TEST_F(SweepVerb, TrainsWhatIsMissingAndNothingTwice) {
   const auto first = run_tool(words(kTwoSeeds, "out"));
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(first.out, "tiny: 2 runs, 0 done before, 2 now\n");
-  const auto metadata = whole_file(folder / "out/seed=1/metadata.json");
+  const auto metadata = whole_file(folder_ / "out/seed=1/metadata.json");
   const auto more = run_tool(words(kTwoSeeds, "out", {"sweep.seed=[2,3]"}));
   ASSERT_EQ(more.exit_code, 0) << more.err;
   EXPECT_EQ(more.out, "tiny: 2 runs, 1 done before, 1 now\n");
-  EXPECT_EQ(whole_file(folder / "out/seed=1/metadata.json"), metadata);
+  EXPECT_EQ(whole_file(folder_ / "out/seed=1/metadata.json"), metadata);
 
   // Kept readings count as finished, wherever they come from.
   const auto harvest =
-      run_tool({"sweep", "--harvest", "--output", folder / "out", "--readings", folder / "kept"});
+      run_tool({"sweep", "--harvest", "--output", folder_ / "out", "--readings", folder_ / "kept"});
   EXPECT_EQ(harvest.exit_code, 0) << harvest.err;
   EXPECT_NE(harvest.out.find("3 finished runs"), std::string::npos) << harvest.out;
   EXPECT_NE(harvest.out.find("3 new"), std::string::npos) << harvest.out;
-  for (const auto& file : fs::directory_iterator(folder.path() / "kept")) {
+  for (const auto& file : fs::directory_iterator(folder_.path() / "kept")) {
     EXPECT_LT(fs::file_size(file), 60'000U);
     EXPECT_NE(load_kept(file).metadata.at("command").get<std::string>().find(" --only seed="),
               std::string::npos);
   }
   const auto elsewhere = run_tool(words(kTwoSeeds, "elsewhere"));
   EXPECT_EQ(elsewhere.out, "tiny: 2 runs, 2 done before, 0 now\n");
-  EXPECT_FALSE(fs::exists(folder / "elsewhere/seed=1"));
+  EXPECT_FALSE(fs::exists(folder_ / "elsewhere/seed=1"));
 
   const auto other = run_tool(words(kTwoSeeds, "out", {"train.lr=0.3"}));
   EXPECT_EQ(other.exit_code, 2);
@@ -134,7 +134,7 @@ TEST_F(SweepVerb, NamesTheRunThatFailsAndFinishesTheOthers) {
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_NE(result.err.find("failed: lr=1e+30: kelvin "), std::string::npos) << result.err;
   EXPECT_EQ(result.out, "tiny: 2 runs, 0 done before, 1 now, 1 failed\n");
-  EXPECT_EQ(load_status(folder / "out/lr=0.1"), RunStatus::finished);
+  EXPECT_EQ(load_status(folder_ / "out/lr=0.1"), RunStatus::finished);
 }
 
 TEST_F(SweepVerb, ListsWhatItWouldDo) {
@@ -142,18 +142,18 @@ TEST_F(SweepVerb, ListsWhatItWouldDo) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out.find("recipe,run,state,minutes,memory,disk\ntiny,seed=1,to train,"), 0U)
       << result.out;
-  EXPECT_FALSE(fs::exists(folder / "out"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
 TEST_F(SweepVerb, WorksThroughAQueue) {
   const auto path = recipe(kTwoSeeds);
-  write_file_atomically(folder / "queue.txt", "# first\n" + path + " --only seed=1  # one\n\n" +
-                                                  path + " sweep.seed=[1,4]\n");
-  const auto result = run_tool({"sweep", "--queue", folder / "queue.txt", "--output",
-                                folder / "out", "--readings", folder / "kept", "-q"});
+  write_file_atomically(folder_ / "queue.txt", "# first\n" + path + " --only seed=1  # one\n\n" +
+                                                   path + " sweep.seed=[1,4]\n");
+  const auto result = run_tool({"sweep", "--queue", folder_ / "queue.txt", "--output",
+                                folder_ / "out", "--readings", folder_ / "kept", "-q"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "tiny: 1 runs, 0 done before, 1 now\ntiny: 2 runs, 1 done before, 1 now\n");
-  EXPECT_TRUE(fs::exists(folder / "out/tiny/seed=4/readings.jsonl"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/tiny/seed=4/readings.jsonl"));
 }
 
 void expect_same_sweep(const fs::path& actual, const fs::path& expected) {
