@@ -59,7 +59,7 @@ TEST(CommonFlags, AreThoseOfEveryVerbAndJob) {
 
 // What must be given besides flags.
 Words arguments_of(const Words& command) {
-  static const std::map<std::string, Words> kArguments = {
+  static const std::map<std::string, Words> known = {
       {"calibrate", {"a"}},   {"compare", {"a", "b"}},
       {"data fetch", {"a"}},  {"measure", {"a"}},
       {"model norms", {"a"}}, {"model show", {"a"}},
@@ -67,8 +67,8 @@ Words arguments_of(const Words& command) {
       {"report", {"a"}},      {"reproduce", {"a"}},
       {"resume", {"a"}},      {"runs", {"a"}},
       {"truncate", {"a"}},    {"data show", {"a", "--output", "b"}}};
-  const auto found = kArguments.find(join(command, " "));
-  return found == kArguments.end() ? Words{} : found->second;
+  const auto found = known.find(join(command, " "));
+  return found == known.end() ? Words{} : found->second;
 }
 
 TEST(CommonFlags, AreCheckedByEveryVerbAndJob) {
