@@ -294,7 +294,19 @@ std::vector<fs::path> find_runs(const fs::path& root,
   check(fs::is_directory(root, failure), root.string(), ": no such folder");
   if (is_run(root)) return {root};
   std::vector<fs::path> runs;
-  append_runs_below(root, warn, runs);
+  // A whole disk may have thousands of them: a few tell what is the matter.
+  constexpr int64_t kMostWarnings = 5;
+  int64_t left_out = 0;
+  append_runs_below(
+      root,
+      [&](const std::string& text) {
+        if (++left_out <= kMostWarnings) warn(text);
+      },
+      runs);
+  if (left_out > kMostWarnings) {
+    warn(root.string() + ": " + std::to_string(left_out - kMostWarnings) +
+         " more below it left out likewise");
+  }
   std::sort(runs.begin(), runs.end());
   return runs;
 }

@@ -118,7 +118,8 @@ std::vector<ChangedSetting> changed_settings(const Run& run, const Config& resol
 std::vector<ChangedSetting> changes_of(const Run& run);
 
 // `root` itself if it is a run, else every run below it, by name.  Folders that cannot be looked
-// into, and links that lead to themselves, are left out and told to `warn`.
+// into, and links that lead to themselves, are left out and told to `warn`: the first ones one by
+// one, then how many more.
 std::vector<std::filesystem::path> find_runs(
     const std::filesystem::path& root,
     const std::function<void(const std::string&)>& warn = [](const std::string&) {});

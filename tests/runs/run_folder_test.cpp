@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -315,6 +316,22 @@ TEST(FindRuns, GoesOnBesideALinkToItself) {
   EXPECT_EQ(runs, (std::vector<fs::path>{folder.path() / "run"}));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_EQ(warnings[0], (folder / "loop") + ": left out: Too many levels of symbolic links");
+}
+
+TEST(FindRuns, WarnsOfAFewAndCountsTheOthers) {
+  const TemporaryFolder folder;
+  new_run(folder.path() / "run");
+  std::vector<std::string> warnings;
+  for (int loops = 1; loops <= 40; ++loops) {
+    const auto name = "loop" + std::to_string(loops);
+    fs::create_symlink(name, folder / name);
+    warnings.clear();
+    const auto runs =
+        find_runs(folder.path(), [&](const std::string& text) { warnings.push_back(text); });
+    EXPECT_EQ(runs, (std::vector<fs::path>{folder.path() / "run"}));
+    EXPECT_EQ(warnings.size(), static_cast<size_t>(std::min(loops, 6)));
+  }
+  EXPECT_EQ(warnings.back(), folder.path().string() + ": 35 more below it left out likewise");
 }
 
 TEST(CheckCanCreateRun, RefusesWhatIsLeftOfARun) {
