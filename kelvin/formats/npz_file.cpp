@@ -120,11 +120,10 @@ std::string_view between(std::string_view text, std::string_view before, char af
 std::vector<int64_t> parse_shape(std::string_view text, const std::string& where) {
   std::vector<int64_t> shape;
   int64_t size = -1;
-  bool is_after_space = false;
+  bool is_ended = false;  // no more digits of this size
   for (const char letter : text) {
     if (letter >= '0' && letter <= '9') {
-      check(size < 0 || !is_after_space, where, ": npy shape is malformed: (", shown_text(text),
-            ")");
+      check(size < 0 || !is_ended, where, ": npy shape is malformed: (", shown_text(text), ")");
       size = std::max<int64_t>(size, 0) * 10 + (letter - '0');
       check(size < (int64_t{1} << 40), where, ": npy shape is too large");
     } else if (letter == ',') {
@@ -132,9 +131,11 @@ std::vector<int64_t> parse_shape(std::string_view text, const std::string& where
       shape.push_back(size);
       size = -1;
     } else {
-      check(letter == ' ', where, ": npy shape is malformed: (", shown_text(text), ")");
+      const bool is_of_python2 = letter == 'L' && size >= 0 && !is_ended;  // writes 10L
+      check(letter == ' ' || is_of_python2, where, ": npy shape is malformed: (", shown_text(text),
+            ")");
     }
-    is_after_space = letter == ' ';
+    is_ended = letter < '0' || letter > '9';
   }
   if (size >= 0) shape.push_back(size);
   constexpr size_t kMostAxes = 64;  // as in NumPy and PyTorch

@@ -505,6 +505,19 @@ TEST(ReadNpz, ReadsOfALargeFileOnlyWhatIsWanted) {
             std::string::npos);
 }
 
+// Python 2 wrote whole numbers of its long type so.
+TEST(ReadNpz, TakesShapesOfPython2) {
+  const std::string data(24, '\0');
+  for (const auto* shape : {"2L, 3L", "2L,3L,", "2, 3L", "2L , 3L "}) {
+    const auto arrays = read_bytes(Zip{.content = npy_of(header_of("<f4", shape), data)}.bytes());
+    EXPECT_EQ(arrays.at("x").shape, (std::vector<int64_t>{2, 3})) << shape;
+  }
+  for (const auto* shape : {"L", "2LL, 3", "2L3", "2 L, 3", "2, L3"}) {
+    EXPECT_EQ(refusal_of_shape(shape),
+              "'x.npy': npy shape is malformed: (" + std::string(shape) + ")");
+  }
+}
+
 TEST(ReadNpz, IsOfAFile) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { read_npz(folder.path()); }),
