@@ -54,6 +54,18 @@ TEST_F(ReportVerb, WritesTheDataOfItsFigures) {
   EXPECT_NE(result.out.find(folder_ / "figures"), std::string::npos) << result.out;
 }
 
+// Columns are named by the runs and data that they are about.
+TEST_F(ReportVerb, ReplacesATableOfOtherColumns) {
+  const std::vector<std::string> words = {"report", folder_ / "runs", "--csv", folder_ / "figures"};
+  ASSERT_EQ(run_tool(words).exit_code, 0);
+  const auto path = folder_ / "figures/fit-and-collapse.csv";
+  const auto table = whole_file(path);
+  write_file_atomically(path, "run,steps,of other runs\na,1,2\n");
+  const auto result = run_tool(words);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(whole_file(path), table);
+}
+
 TEST_F(ReportVerb, DoesNotLoadLibTorch) {
   const auto result = run_tool({"report", folder_ / "runs"}, {"LD_DEBUG=libs"});
   EXPECT_EQ(result.exit_code, 0);
