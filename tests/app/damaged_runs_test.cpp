@@ -94,7 +94,7 @@ TEST_F(DamagedRunsSlow, AreReadOrRefusedByEveryReader) {
   const auto other = load_run(finished());
   const TemporaryFolder folder;
   const auto run = folder.path() / "runs/run";
-  const auto rounds = fuzz_rounds(10'000);
+  const auto rounds = fuzz_rounds(3'000);
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
     copy(round % 2 == 0 ? finished() : stopped(), run);
     RunDamage damage(static_cast<uint32_t>(round));
