@@ -46,9 +46,7 @@ std::string nearest_flag(const CLI::App& command, const std::string& word) {
 // A word where the name of a job is expected.
 void reject_unknown_job(const CLI::App& command, const std::string& word) {
   std::vector<std::string> jobs;
-  for (const auto* job : command.get_subcommands([](const CLI::App*) { return true; })) {
-    jobs.push_back(job->get_name());
-  }
+  for (const auto* job : jobs_of(command)) jobs.push_back(job->get_name());
   const auto guess = nearest_name(word, jobs);
   check(jobs.empty(), "no job '", word, "'",
         guess.empty() ? "." : "; did you mean '" + guess + "'?", " There are: ", join(jobs, ", "));

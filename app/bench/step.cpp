@@ -96,6 +96,7 @@ const bool step_registered = bench_subcommands().add(
     "step", {
                 .summary = "kelvin's side of 'train': takes steps as JSON lines on stdin ask for",
                 .make = [] { return std::make_unique<StepSide>(); },
+                .is_internal = true,
             });
 
 }  // namespace

@@ -30,10 +30,6 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
-std::vector<const CLI::App*> jobs_of(const CLI::App& command) {
-  return command.get_subcommands([](const CLI::App*) { return true; });
-}
-
 std::vector<const CLI::Option*> positionals_of(const CLI::App& command) {
   return command.get_options([](const CLI::Option* option) { return option->get_positional(); });
 }
@@ -84,6 +80,10 @@ Entries entries_of_positionals(const CLI::App& command) {
 }
 
 }  // namespace
+
+std::vector<const CLI::App*> jobs_of(const CLI::App& command) {
+  return command.get_subcommands([](const CLI::App* job) { return !job->get_group().empty(); });
+}
 
 std::string glossary_text(const Entries& entries, size_t width) {
   size_t longest = 0;

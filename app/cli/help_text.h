@@ -12,6 +12,9 @@ namespace kelvin {
 constexpr auto kOwnFlags = "Flags";
 constexpr auto kCommonFlags = "Flags of every verb";
 
+// The jobs of a command that people may name, those of no group left out.
+std::vector<const CLI::App*> jobs_of(const CLI::App& command);
+
 // What --help prints, in lines of at most `width` columns: of the job that was named, if one was.
 std::string help_text(const CLI::App& command, size_t width);
 

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "app/cli/verb.h"
 #include "kelvin/core/check.h"
@@ -18,7 +20,11 @@ class SubcommandVerb : public Verb {
     for (const auto& [job, verb] : verbs_) {
       if (job->parsed()) return verb->run();
     }
-    check(false, "a job is required; there are: ", join(jobs_.names(), ", "));
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : jobs_.entries()) {
+      if (!entry.is_internal) names.push_back(name);
+    }
+    check(false, "a job is required; there are: ", join(names, ", "));
     return 0;
   }
 
@@ -27,6 +33,7 @@ class SubcommandVerb : public Verb {
     command.require_subcommand(0, 1);  // none gets a message of ours
     for (const auto& [name, entry] : jobs_.entries()) {
       auto* job = command.add_subcommand(name, entry.summary);
+      if (entry.is_internal) job->group("");
       verbs_[job] = entry.make();
       verbs_[job]->share_common_flags(*this);
       verbs_[job]->declare(*job);

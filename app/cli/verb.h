@@ -36,6 +36,7 @@ class Verb {
 struct VerbEntry {
   std::string summary;  // one line
   std::function<std::unique_ptr<Verb>()> make;
+  bool is_internal = false;  // what the tool starts itself: no help or message names it
 };
 
 Registry<VerbEntry>& verbs();

@@ -124,6 +124,16 @@ TEST(BenchTrain, RefusesInOneLine) {
   }
 }
 
+// What only the tool starts, as its own side of a race.
+TEST(BenchStep, IsNamedNowhere) {
+  const auto help = run_tool({"bench", "--help"});
+  EXPECT_EQ(help.exit_code, 0) << help.err;
+  EXPECT_NE(help.out.find("\n  train"), std::string::npos) << help.out;
+  EXPECT_EQ(help.out.find("\n  step"), std::string::npos) << help.out;
+  EXPECT_EQ(run_tool({"bench"}).err, "kelvin bench: a job is required; there are: train\n");
+  EXPECT_EQ(run_tool({"bench", "xyzzy"}).err, "kelvin bench: no job 'xyzzy'. There are: train\n");
+}
+
 TEST(BenchStep, AnswersWithOneErrorToWhatIsNoOrder) {
   const auto result = run_tool({"bench", "step"});  // nothing on stdin
   EXPECT_EQ(result.exit_code, 2);
