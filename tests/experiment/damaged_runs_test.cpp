@@ -141,6 +141,24 @@ TEST_F(DamagedRun, MustHaveTheConfigItStartedWith) {
   }
 }
 
+// --inexact is no way out of those.
+TEST_F(DamagedRun, IsNotPromisedToGoOnWithOtherDataOrWeights) {
+  const std::vector<std::pair<std::string, std::string>> edits = {
+      {"data.train_samples=48", "data.train_samples 48 instead of 64"},
+      {"data.name=glyphs100", "data.name \"glyphs100\" instead of \"glyphs10\""},
+      {"model.width=5", "model.width 5 instead of 4"},
+      {"train.optimizer=sgd", "train.optimizer \"sgd\" instead of \"adam\""}};
+  for (const auto& [assignment, shown] : edits) {
+    copy_run(*kept_folder / "stopped", run_);
+    edit_config(assignment);
+    EXPECT_EQ(refusal(), "config.toml: was changed since the run started: " + shown +
+                             "; change it back, or if images and weights are those of its "
+                             "checkpoint nevertheless, go on with --inexact, which writes the "
+                             "change down");
+    EXPECT_NE(error_of([&] { go_on(/*is_inexact=*/true); }), "") << assignment;
+  }
+}
+
 TEST_F(DamagedRun, GoesOnWithAnotherConfigIfAskedToAndSaysSo) {
   edit_config("train.epochs=3");
   std::vector<std::string> warnings;

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "kelvin/core/check.h"
 #include "kelvin/core/json_fields.h"
 #include "kelvin/core/text.h"
@@ -125,13 +127,23 @@ std::string text_of(const std::vector<ChangedSetting>& changes) {
   return join(texts, ", ");
 }
 
+// Whether checkpoints may not fit any more: --inexact then helps only where they do.
+bool may_not_fit(const ChangedSetting& change) {
+  return change.key == "data.name" || change.key == "data.train_samples" ||
+         change.key == "data.test_samples" || change.key.starts_with("model.") ||
+         change.key.starts_with("train.optimizer");
+}
+
 // What somebody changed in config.toml since the run was at work; an Error unless that is wanted.
 std::vector<ChangedSetting> allowed_changes(const Run& before, const Config& resolved,
                                             bool is_inexact) {
   auto changes = changed_settings(before, resolved);
   check(changes.empty() || is_inexact, (before.path / "config.toml").string(),
-        ": was changed since the run started: ", text_of(changes),
-        "; change it back, or go on with --inexact, which writes the change down");
+        ": was changed since the run started: ", text_of(changes), "; change it back, or ",
+        std::any_of(changes.begin(), changes.end(), may_not_fit)
+            ? "if images and weights are those of its checkpoint nevertheless, "
+            : "",
+        "go on with --inexact, which writes the change down");
   return changes;
 }
 
