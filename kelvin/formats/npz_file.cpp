@@ -233,8 +233,10 @@ std::string in_our_order(const NpyHeader& npy, const std::string& elements) {
   return ours;
 }
 
-Array take_npy(MemberBytes& member, const std::string& where) {
+Array take_npy(MemberBytes& member, const std::string& where,
+               const std::function<void(const Array&)>& check_header) {
   auto npy = take_npy_header(member, where);
+  check_header(npy.array);
   auto elements = member.take(npy.bytes);
   member.expect_end();
   const bool is_ours = (!npy.is_big_endian || npy.element == 1) &&
@@ -316,7 +318,8 @@ void check_member(const ZipMember& member, const std::string& where) {
 }
 
 Arrays read_members(const ByteReader& reader,
-                    const std::function<bool(const std::string&)>& is_wanted) {
+                    const std::function<bool(const std::string&)>& is_wanted,
+                    const std::function<void(const std::string&, const Array&)>& check_header) {
   Arrays arrays;
   for (const auto& member : zip_members(reader, "an npz file")) {
     auto name = std::string(member.name);
@@ -328,7 +331,7 @@ Arrays read_members(const ByteReader& reader,
     // Before its header is believed, where that needs no unpacking.
     if (member.method == kZipStored) check_zip_crc(packed, member, where);
     MemberBytes bytes(packed, member, where);
-    auto array = take_npy(bytes, where);
+    auto array = take_npy(bytes, where, [&](const Array& header) { check_header(name, header); });
     check(member.method == kZipStored || bytes.crc() == member.crc, where,
           ": its checksum is wrong");
     check(arrays.emplace(name, std::move(array)).second, where, ": is there twice");
@@ -351,11 +354,19 @@ Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& 
 
 Arrays read_npz(const std::filesystem::path& path,
                 const std::function<bool(const std::string&)>& is_wanted) {
-  return read_members(ByteReader(path), is_wanted);
+  return read_npz(path, is_wanted, [](const std::string&, const Array&) {});
+}
+
+Arrays read_npz(const std::filesystem::path& path,
+                const std::function<bool(const std::string&)>& is_wanted,
+                const std::function<void(const std::string&, const Array&)>& check_header) {
+  return read_members(ByteReader(path), is_wanted, check_header);
 }
 
 Arrays parse_npz(std::string_view file, const std::string& where) {
-  return read_members(ByteReader(file, where), [](const std::string&) { return true; });
+  return read_members(
+      ByteReader(file, where), [](const std::string&) { return true; },
+      [](const std::string&, const Array&) {});
 }
 
 void write_npz(const std::filesystem::path& path, const Arrays& arrays) {

@@ -27,10 +27,14 @@ using Arrays = std::map<std::string, Array>;
 // Reads an npz (a zip of npy files, stored or deflated).  Truncated, overlong or otherwise
 // malformed files are an Error that names the path and the member.  Members that are not `wanted`
 // are not looked at, not even read; an empty set wants all.  A member whose header does not fit its
-// size is refused before it is unpacked.
+// size is refused before it is unpacked, and so is one of which `check_header` throws, which is
+// shown its name and the array without its bytes.
 Arrays read_npz(const std::filesystem::path& path, const std::set<std::string>& wanted = {});
 Arrays read_npz(const std::filesystem::path& path,
                 const std::function<bool(const std::string&)>& is_wanted);
+Arrays read_npz(const std::filesystem::path& path,
+                const std::function<bool(const std::string&)>& is_wanted,
+                const std::function<void(const std::string&, const Array&)>& check_header);
 
 // The same of a file in memory; `where` names it in messages.
 Arrays parse_npz(std::string_view file, const std::string& where);

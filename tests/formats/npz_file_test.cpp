@@ -505,6 +505,30 @@ TEST(ReadNpz, ReadsOfALargeFileOnlyWhatIsWanted) {
             std::string::npos);
 }
 
+// The checksum is what would be wrong after unpacking.
+TEST(ReadNpz, ShowsHeadersBeforeItUnpacks) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "x.npy", npy_of(header_of("<f4", "2, 3"), std::string(24, 'x')));
+  python_output(R"(
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1] + '/a.npz', 'w', zipfile.ZIP_DEFLATED) as file:
+    file.write(sys.argv[1] + '/x.npy', 'x.npy')
+    file.getinfo('x.npy').CRC ^= 1
+)",
+                {folder.path().string()});
+  const auto every = [](const std::string&) { return true; };
+  EXPECT_EQ(error_of([&] { read_npz(folder / "a.npz", every); }),
+            (folder / "a.npz") + ": 'x.npy': its checksum is wrong");
+  const auto refuse = [](const std::string& name, const Array& header) {
+    EXPECT_EQ(name, "x");
+    EXPECT_EQ(header.dtype, "f4");
+    EXPECT_EQ(header.shape, (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(header.bytes, "");
+    check(false, "too large");
+  };
+  EXPECT_EQ(error_of([&] { read_npz(folder / "a.npz", every, refuse); }), "too large");
+}
+
 // Python 2 wrote whole numbers of its long type so.
 TEST(ReadNpz, TakesShapesOfPython2) {
   const std::string data(24, '\0');

@@ -21,9 +21,11 @@ constexpr auto kBfloat16 = "bfloat16";
 // Arrays of an npz as tensors, as measures take them.
 class DumpArrays {
  public:
-  DumpArrays(const std::filesystem::path& npz,
-             const std::function<bool(const std::string&)>& is_wanted)
-      : where_(npz.string()), arrays_(read_npz(npz, is_wanted)) {}
+  DumpArrays(
+      const std::filesystem::path& npz, const std::function<bool(const std::string&)>& is_wanted,
+      const std::function<void(const std::string&, const Array&)>& check_header =
+          [](const std::string&, const Array&) {})
+      : where_(npz.string()), arrays_(read_npz(npz, is_wanted, check_header)) {}
 
   const std::string& where() const { return where_; }
   const Arrays& all() const { return arrays_; }
@@ -55,15 +57,24 @@ void check_floats(const std::string& where, const std::string& name, const torch
         "' must be finite, has a NaN or an infinity");
 }
 
+// Labels and temperature are small beside the logits: what is not is refused unread.
+void check_small(const std::string& where, const std::string& name, const Array& header,
+                 int64_t samples) {
+  const torch::IntArrayRef sizes(header.shape);
+  if (name == "temperature") {
+    check(header.size() == 1, where, ": 'temperature' must be a scalar, got ", sizes);
+  } else {
+    const bool is_column = sizes.size() == 2 && sizes[1] == 1;
+    check((sizes.size() == 1 || is_column) && sizes[0] == samples, where, ": 'labels' must be ",
+          samples, " whole numbers, got ", sizes);
+  }
+}
+
 // Whole numbers of any type, also as a column.
 torch::Tensor labels_of(const DumpArrays& arrays, const Record& record) {
   const auto& where = arrays.where();
   check(arrays.has("labels"), where, ": has no array 'labels'");
-  auto labels = arrays.at("labels");
-  const auto samples = record.logits.size(0);
-  if (labels.dim() == 2 && labels.size(1) == 1) labels = labels.flatten();
-  check(labels.dim() == 1 && labels.size(0) == samples, where, ": 'labels' must be ", samples,
-        " whole numbers, got ", labels.sizes());
+  auto labels = arrays.at("labels").flatten();
   if (labels.is_floating_point()) {
     labels = labels.to(torch::kFloat64);
     // Infinity and NaN are none either; larger ones are not classes, and would overflow.
@@ -108,9 +119,7 @@ void set_logits(Dump& dump, const DumpArrays& arrays) {
 double temperature_of(const DumpArrays& arrays) {
   if (!arrays.has("temperature")) return 1;
   const auto& where = arrays.where();
-  const auto tensor = arrays.at("temperature");
-  check(tensor.numel() == 1, where, ": 'temperature' must be a scalar, got ", tensor.sizes());
-  const auto temperature = tensor.to(torch::kFloat64).item<double>();
+  const auto temperature = arrays.at("temperature").to(torch::kFloat64).item<double>();
   check_temperature(where.c_str(), temperature);
   return temperature;
 }
@@ -130,11 +139,16 @@ torch::Tensor dumped_logits(const Record& record) {
 }  // namespace
 
 Dump read_dump(const std::filesystem::path& npz, const DumpOptions& options) {
-  const DumpArrays arrays(npz, [&](const std::string& name) {
-    return name == "logits" || name == "temperature" || (options.needs_labels && name == "labels");
-  });
   Dump dump;
-  set_logits(dump, arrays);
+  set_logits(dump, DumpArrays(npz, [](const std::string& name) { return name == "logits"; }));
+  const DumpArrays arrays(
+      npz,
+      [&](const std::string& name) {
+        return name == "temperature" || (options.needs_labels && name == "labels");
+      },
+      [&](const std::string& name, const Array& header) {
+        check_small(npz.string(), name, header, dump.record.logits.size(0));
+      });
   if (options.needs_labels) dump.record.labels = labels_of(arrays, dump.record);
   if (options.with_classifier) add_classifier(dump, npz);
   if (options.with_layers) add_layers(dump, npz);

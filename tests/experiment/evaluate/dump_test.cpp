@@ -201,6 +201,26 @@ TEST_F(DumpFile, RejectsLabelsThatDoNotFit) {
   EXPECT_EQ(rejected(), "'labels' must be in [0, 3)");
 }
 
+// A small file may unpack to gigabytes of them.  The checksum is what would be wrong afterwards.
+TEST_F(DumpFile, RejectsLabelsAndTemperaturesThatDoNotFitBeforeTheyAreUnpacked) {
+  for (const std::string name : {"labels", "temperature"}) {
+    set(name, torch::zeros({1000}, torch::kInt64));
+    write_npz(folder_ / "plain.npz", arrays_);
+    python_output(R"(
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as plain, zipfile.ZipFile(sys.argv[2], 'w', zipfile.ZIP_DEFLATED) as file:
+    for name in plain.namelist():
+        file.writestr(name, plain.read(name))
+    file.getinfo(sys.argv[3] + '.npy').CRC ^= 1
+)",
+                  {folder_ / "plain.npz", path(), name});
+    EXPECT_EQ(error_of([&] { read_dump(path()); }),
+              path() + (name == "labels" ? ": 'labels' must be 3 whole numbers, got [1000]"
+                                         : ": 'temperature' must be a scalar, got [1000]"));
+    set("labels", torch::tensor({0, 1, 0}));
+  }
+}
+
 TEST_F(DumpFile, RejectsAClassifierThatDoesNotFit) {
   set("features", torch::zeros({2, 5}));
   EXPECT_EQ(rejected(), "'features' must have 3 rows and at least one column, got [2, 5]");
