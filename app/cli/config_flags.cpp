@@ -10,6 +10,7 @@
 #include "app/cli/help_text.h"
 #include "app/cli/setting_words.h"
 #include "kelvin/core/check.h"
+#include "kelvin/core/files.h"
 
 namespace kelvin {
 namespace {
@@ -203,7 +204,7 @@ void ConfigFlags::declare(CLI::App& command, ConfigUse use,
 }
 
 Config ConfigFlags::config() const {
-  auto config = file_.empty() ? Config() : Config::load(file_);
+  auto config = file_.empty() ? Config() : Config::parse(read_file_or_pipe(file_), file_);
   for (const auto& flag : kFlags) {
     const auto given = texts_.find(flag.key);
     if (given == texts_.end()) continue;

@@ -36,6 +36,13 @@ void write_all(int file, std::string_view content, const std::filesystem::path& 
 
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
+  check(!std::filesystem::is_other(path, ignored), path.string(),
+        ": must be a file, is a device or a pipe");
+  return read_file_or_pipe(path);
+}
+
+std::string read_file_or_pipe(const std::filesystem::path& path) {
+  std::error_code ignored;
   check(!std::filesystem::is_directory(path, ignored), path.string(),
         ": is a folder, must be a file");
   std::ifstream file(path, std::ios::binary);

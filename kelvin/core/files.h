@@ -7,8 +7,11 @@
 
 namespace kelvin {
 
-// The whole file; every failure is an Error that names the path.
+// The whole file; every failure is an Error that names the path.  Not of a pipe, at which it might
+// wait forever.
 std::string read_file(const std::filesystem::path& path);
+// The same for what somebody names on a command line, which may be a pipe: `--config <(...)`.
+std::string read_file_or_pipe(const std::filesystem::path& path);
 
 // Writes to a temporary neighbour, syncs it and renames it over `path`: a reader
 // or a crash sees the old content or the new one, never a part.

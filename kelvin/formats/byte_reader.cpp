@@ -10,7 +10,7 @@
 namespace kelvin {
 
 FileParts::FileParts(const std::filesystem::path& path) : where_(path.string()) {
-  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  file_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // not to wait at a pipe
   check(file_ >= 0, where_, ": cannot read: ", std::strerror(errno));
   struct stat found {};
   const bool is_known = ::fstat(file_, &found) == 0;

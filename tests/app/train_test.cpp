@@ -146,6 +146,14 @@ TEST(TrainVerb, PrefersFlagsToTheFileAndAssignmentsToFlags) {
   EXPECT_EQ(config.at("seed"), 1);
 }
 
+TEST(TrainVerb, TakesSettingsFromAPipe) {
+  const auto line = "echo seed = 77 | " + std::string(KELVIN_TOOL) +
+                    " train --dry-run --config /dev/stdin --model mlp";
+  const auto result = StartedCommand({"/bin/sh", "-c", line}).wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Config::parse(result.out, "stdout").at("seed"), 77);
+}
+
 TEST(TrainVerb, TakesAFolderWhoseNameIsNotUtf8) {
   const TemporaryFolder folder;
   const auto name = folder / "run\xff";

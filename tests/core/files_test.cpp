@@ -41,6 +41,16 @@ TEST(ReadFile, RefusesAFolder) {
             folder.path().string() + ": is a folder, must be a file");
 }
 
+TEST(ReadFile, RefusesAPipeAtWhichItWouldWait) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { read_file(folder / "pipe"); }),
+            (folder / "pipe") + ": must be a file, is a device or a pipe");
+  EXPECT_EQ(error_of([] { read_file("/dev/null"); }),
+            "/dev/null: must be a file, is a device or a pipe");
+  EXPECT_EQ(read_file_or_pipe("/dev/null"), "");
+}
+
 TEST(ReadFile, RefusesANameNoFileCanHave) {
   const TemporaryFolder folder;
   const auto path = folder / std::string(300, 'a');

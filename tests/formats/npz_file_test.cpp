@@ -1,6 +1,7 @@
 #include "kelvin/formats/npz_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -548,6 +549,9 @@ TEST(ReadNpz, IsOfAFile) {
             folder.path().string() + ": is a folder, must be a file");
   EXPECT_EQ(error_of([] { read_npz("/dev/zero"); }),
             "/dev/zero: must be a file, is a device or a pipe");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { read_npz(folder / "pipe"); }),
+            (folder / "pipe") + ": must be a file, is a device or a pipe");
 }
 
 TEST(ReadNpz, LooksAtWantedMembersOnly) {

@@ -1,6 +1,7 @@
 #include "kelvin/runs/run_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -278,6 +279,19 @@ TEST(FindRuns, GivesARunItself) {
   const TemporaryFolder folder;
   new_run(folder.path() / "run");
   EXPECT_EQ(find_runs(folder.path() / "run"), (std::vector<fs::path>{folder.path() / "run"}));
+}
+
+TEST(LoadRun, DoesNotWaitAtAPipe) {
+  const TemporaryFolder folder;
+  for (const char* name : {"metrics.jsonl", "metadata.json", "status", "readings.jsonl",
+                           "trajectory.jsonl", "definitions.json"}) {
+    const auto run = folder.path() / name;
+    write_fake_run(run, 1, 0, 5);
+    fs::remove(run / name);
+    ASSERT_EQ(::mkfifo((run / name).c_str(), 0600), 0);
+    EXPECT_EQ(error_of([&] { load_run(run); }),
+              (run / name).string() + ": must be a file, is a device or a pipe");
+  }
 }
 
 TEST(FindRuns, GivesEveryRunBelowByName) {
