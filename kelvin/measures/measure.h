@@ -107,6 +107,13 @@ class UsesLogitsAlone {
   virtual ~UsesLogitsAlone() = default;
 };
 
+// Of a measure that looks at logits, labels and the classifier's weights, but not at features or
+// layers: of a dump these need not be read for it.
+class UsesNoFeatures {
+ public:
+  virtual ~UsesNoFeatures() = default;
+};
+
 // Of a measure whose curves are worth keeping of every snapshot during training, not only of the
 // end: small ones that change with it.
 class KeepsSnapshots {

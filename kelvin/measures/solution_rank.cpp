@@ -35,7 +35,7 @@ std::string name_of(const Variant& variant) {
 
 // Spectrum and numerical rank of the logits matrix M (class x sample) of the
 // test split, from one class x class Gram matrix per variant.
-class SolutionRank : public Measure {
+class SolutionRank : public Measure, public UsesNoFeatures {
  public:
   explicit SolutionRank(Settings& settings) {
     settings.read("gamma", gamma_);

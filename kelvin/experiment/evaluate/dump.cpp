@@ -156,9 +156,9 @@ Dump read_dump(const std::filesystem::path& npz, const DumpOptions& options) {
   return dump;
 }
 
-void add_classifier(Dump& dump, const std::filesystem::path& npz) {
-  const DumpArrays arrays(npz, [](const std::string& name) {
-    return name == "features" || name == "weight" || name == "bias";
+void add_classifier(Dump& dump, const std::filesystem::path& npz, bool with_features) {
+  const DumpArrays arrays(npz, [&](const std::string& name) {
+    return name == "weight" || name == "bias" || (with_features && name == "features");
   });
   auto& record = dump.record;
   record.features = arrays.numbers("features", dump);

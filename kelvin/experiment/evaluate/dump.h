@@ -36,9 +36,9 @@ Dump read_dump(const std::filesystem::path& npz, const DumpOptions& options = {}
 // they may be, or are not all there.  `where` names the dump.
 std::string classifier_caveat(const Record& record, const std::string& where);
 
-// Adds to a dump that was read without them `features`, `weight` and `bias`; then the layers, which
-// are the features if there are no others.
-void add_classifier(Dump& dump, const std::filesystem::path& npz);
+// Adds to a dump that was read without them `weight`, `bias` and, unless they are not wanted,
+// `features`; then the layers, which are the features if there are no others.
+void add_classifier(Dump& dump, const std::filesystem::path& npz, bool with_features = true);
 void add_layers(Dump& dump, const std::filesystem::path& npz);
 
 // Says in what precision the arrays were dumped: in the definitions, where that is less than

@@ -85,14 +85,17 @@ std::vector<NamedMeasure> candidates(const std::vector<std::string>& asked, cons
 void read_what_they_need(Dump& dump, const std::filesystem::path& npz,
                          const std::vector<NamedMeasure>& measures) {
   bool with_classifier = false;
+  bool with_features = false;
   bool with_layers = false;
   for (const auto& [name, measure] : measures) {
     const auto needs = measure->needs();
     if (needs.attention || needs.layer_inputs || needs.gradients) continue;  // in no dump
-    with_classifier |= dynamic_cast<const UsesLogitsAlone*>(measure.get()) == nullptr;
+    if (dynamic_cast<const UsesLogitsAlone*>(measure.get()) != nullptr) continue;
+    with_classifier = true;
+    with_features |= dynamic_cast<const UsesNoFeatures*>(measure.get()) == nullptr;
     with_layers |= needs.layers;
   }
-  if (with_classifier) add_classifier(dump, npz);
+  if (with_classifier) add_classifier(dump, npz, with_features);
   if (with_layers) add_layers(dump, npz);
 }
 

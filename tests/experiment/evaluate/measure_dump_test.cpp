@@ -201,12 +201,25 @@ TEST_F(MeasureDump, ReadsOnlyWhatTheMeasuresLookAt) {
   set("features", noise({7, 4}, 0));
   set("layer/a", noise({5, 4}, 0));
   EXPECT_DOUBLE_EQ(value_of(measured({"accuracy", "logits_norm"}), "accuracy"), 2.0 / 3);
-  EXPECT_EQ(rejected({"solution_rank"}),
+  EXPECT_EQ(rejected({"neural_collapse"}),
             "'features' must have 3 rows and at least one column, got [7, 4]");
   set("features", noise({3, 4}, 0));
   EXPECT_EQ(value_of(measured({"solution_rank"}), "solution_rank"), 2);
   EXPECT_EQ(rejected({"layer_spectrum"}), "'layer/a' must be [3, ...], got [5, 4]");
   EXPECT_EQ(rejected(), "'layer/a' must be [3, ...], got [5, 4]");
+}
+
+TEST_F(MeasureDump, ReadsTheClassifierButNoFeaturesForTheRankOfLogits) {
+  set("features", torch::zeros({7, 5}));  // of other samples
+  set("weight", torch::zeros({3, 5}));
+  set("bias", torch::tensor({1.0, 2.0, 3.0}));
+  std::set<bool> has_bias;
+  for (const auto& reading : measured({"solution_rank", "accuracy"})) {
+    if (reading.name == "solution_rank") has_bias.insert(reading.definition.at("bias").get<bool>());
+  }
+  EXPECT_EQ(has_bias, (std::set<bool>{false, true}));
+  EXPECT_EQ(rejected({"solution_rank", "neural_collapse"}),
+            "'features' must have 3 rows and at least one column, got [7, 5]");
 }
 
 TEST_F(MeasureDump, SaysInTheDefinitionWhatWasDumpedIn16Bits) {
