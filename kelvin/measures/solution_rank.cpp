@@ -39,8 +39,7 @@ class SolutionRank : public Measure, public UsesNoFeatures {
  public:
   explicit SolutionRank(Settings& settings) {
     settings.read("gamma", gamma_);
-    check(gamma_ > 0 && gamma_ < 1, settings.full_name("gamma"), ": must be in (0, 1), got ",
-          gamma_);
+    check_gamma(settings, gamma_);
   }
 
   Needs needs() const override { return {}; }
@@ -130,11 +129,7 @@ class SolutionRank : public Measure, public UsesNoFeatures {
   }
 
   void add_ranks(Readings& readings, const Variant& variant, const torch::Tensor& values) const {
-    std::vector<double> gammas = {gamma_};
-    for (const double gamma : {1e-2, 1e-3, 1e-4}) {
-      if (gamma != gamma_) gammas.push_back(gamma);
-    }
-    for (const double gamma : gammas) {
+    for (const double gamma : reported_gammas(gamma_)) {
       readings.push_back({.name = "solution_rank",
                           .value = static_cast<double>(numerical_rank(values, gamma)),
                           .split = "test",
