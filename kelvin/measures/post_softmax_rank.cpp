@@ -26,9 +26,7 @@ class PostSoftmaxRank : public Measure, public UsesLogitsAlone {
 
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
-    const auto logits = record.logits.to(torch::kFloat64);
-    check(torch::isfinite(logits).all().item<bool>(),
-          "post_softmax_rank: logits must be finite, got a NaN or an infinity");
+    const auto logits = finite_logits(record, "post_softmax_rank");
     if (!probabilities_) probabilities_.emplace(logits.size(1));
     probabilities_->update(softmax(logits, {.temperature = temperature_}));
   }

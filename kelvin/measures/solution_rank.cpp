@@ -46,9 +46,7 @@ class SolutionRank : public Measure, public UsesNoFeatures {
 
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
-    const auto logits = record.logits.to(torch::kFloat64);
-    check(torch::isfinite(logits).all().item<bool>(),
-          "solution_rank: logits must be finite, got a NaN or an infinity");
+    const auto logits = finite_logits(record, "solution_rank");
     if (record.weight.defined()) width_ = record.weight.size(1);
     for (size_t i = 0; i < kVariants.size(); ++i) {
       const auto& variant = kVariants.at(i);

@@ -38,6 +38,13 @@ std::vector<double> reported_gammas(double gamma) {
   return gammas;
 }
 
+torch::Tensor finite_logits(const Record& record, const char* measure) {
+  const auto logits = record.logits.to(torch::kFloat64);
+  check(torch::isfinite(logits).all().item<bool>(), measure,
+        ": logits must be finite, got a NaN or an infinity");
+  return logits;
+}
+
 Readings rank_readings(const torch::Tensor& singular_values, const Reading& like,
                        const std::string& prefix) {
   check(singular_values.dim() == 1 && singular_values.size(0) > 0,
