@@ -116,12 +116,4 @@ int run(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
-  kelvin::become_tool_process(arguments);
-  try {
-    return run({arguments + 1, arguments + count});
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
-}
+int main(int count, char** arguments) { return kelvin::run_as_tool(count, arguments, run); }

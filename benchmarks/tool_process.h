@@ -4,6 +4,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
 
 #include "app/cli/machine.h"
 
@@ -20,6 +24,17 @@ inline void become_tool_process(char** arguments) {
     ::execv("/proc/self/exe", arguments);
   }
   at::set_num_threads(static_cast<int>(threads));
+}
+
+// The main of a benchmark: `run` gets the words after the program's name; what it throws is said.
+inline int run_as_tool(int count, char** arguments, int (*run)(const std::vector<std::string>&)) {
+  become_tool_process(arguments);
+  try {
+    return run({arguments + 1, arguments + count});
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
 }
 
 }  // namespace kelvin

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/cli/config_flags.h"
+#include "kelvin/experiment/compute_api.h"
 
 namespace kelvin {
 
@@ -37,6 +38,12 @@ class NetworkInput {
 
   // What the flags say.  Of weights, model and data must be given.
   Config config(const std::filesystem::path& data_folder) const;
+
+  // What a request for this network says of `config`: of weights everything, with nothing unset; of
+  // a run or a dump what replaces its own settings.
+  Config settings(const Config& config, const ComputeLibrary& library) const {
+    return is_weights() ? library.run(ResolveRequest{.config = config}) : config;
+  }
 
  private:
   ConfigUse use_;

@@ -108,8 +108,7 @@ class CalibrateVerb : public Verb {
     const auto code = compute(
         "calibrate", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          auto asked =
-              request(input_.is_weights() ? library.run(ResolveRequest{.config = config}) : config);
+          auto asked = request(input_.settings(config, library));
           asked.on_readings = [&](const Readings& found) { readings = found; };
           readings = library.run(asked, context);
         },

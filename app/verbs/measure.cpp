@@ -51,9 +51,8 @@ class MeasureVerb : public Verb {
     const auto code = compute(
         "measure", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          if (input_.is_weights()) {
-            request.settings = library.run(ResolveRequest{.config = config});
-          } else {
+          request.settings = input_.settings(config, library);
+          if (!input_.is_weights()) {
             (input_.is_run() ? request.run : request.dump) = input_.path();
           }
           readings = library.run(request, context);

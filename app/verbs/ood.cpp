@@ -78,11 +78,8 @@ class OodVerb : public Verb {
     return compute(
         "ood", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          if (input_.is_run()) {
-            request.run = input_.path();
-          } else {
-            request.settings = library.run(ResolveRequest{.config = config});
-          }
+          request.settings = input_.settings(config, library);
+          if (input_.is_run()) request.run = input_.path();
           readings = library.run(request, context);
         },
         on_failure);

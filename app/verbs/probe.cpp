@@ -54,11 +54,8 @@ class ProbeVerb : public Verb {
     const auto code = compute(
         "probe", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          if (input_.is_run()) {
-            request.run = input_.path();
-          } else {
-            request.settings = library.run(ResolveRequest{.config = config});
-          }
+          request.settings = input_.settings(config, library);
+          if (input_.is_run()) request.run = input_.path();
           readings = library.run(request, context);
         },
         show);

@@ -63,11 +63,8 @@ class TruncateVerb : public Verb {
     const auto code = compute(
         "truncate", common(), [&](const ComputeLibrary& library, const RunContext& context) {
           TruncateRequest request{.settings = config, .layer = layer_, .output = output_};
-          if (input_.is_run()) {
-            request.run = input_.path();
-          } else {
-            request.settings = library.run(ResolveRequest{.config = config});
-          }
+          request.settings = input_.settings(config, library);
+          if (input_.is_run()) request.run = input_.path();
           result = library.run(request, context);
         });
     if (code != kSuccess) return code;

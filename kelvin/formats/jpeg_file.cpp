@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <csetjmp>
 #include <cstddef>
 #include <cstdio>
-#include <type_traits>
 #include <vector>
 
 // clang-format off: needs the standard headers above, and the second one the first
@@ -14,6 +12,7 @@
 // clang-format on
 
 #include "kelvin/core/check.h"
+#include "kelvin/formats/picture_decoder.h"
 
 namespace kelvin {
 namespace {
@@ -31,9 +30,7 @@ bool is_harmless(int code) {
          code == JWRN_NOT_SEQUENTIAL || code == JWRN_TOO_MUCH_DATA;
 }
 
-// libjpeg reports errors by a function that must not return; a jump leaves it.  A jump runs no
-// destructors, so all that it may pass is in here and in frames without any: `attempt` calls
-// libjpeg, and only it.
+// `attempt` calls libjpeg, and only it, see ErrorJump.
 class JpegDecoder {
  public:
   JpegDecoder(std::span<const uint8_t> bytes, const std::string& where)
@@ -63,11 +60,8 @@ class JpegDecoder {
     const auto colours = jpeg_.jpeg_color_space;
     check(colours != JCS_UNKNOWN, where_, ": a JPEG must be grey, YCbCr, RGB, CMYK or YCCK, has ",
           jpeg_.num_components, " colour channels of another kind");
-    check(size.width * size.height <= kMostPixels, where_, ": a JPEG may have up to ", kMostPixels,
-          " pixels, has ", size.width, "x", size.height);
-    check(size.width * size.height / kMostPixelsPerByte <= static_cast<int64_t>(bytes_.size()),
-          where_, ": is cut off or damaged: claims ", size.width, "x", size.height, " pixels in ",
-          bytes_.size(), " bytes");
+    check_claimed_size(size, size.width * size.height / kMostPixelsPerByte, bytes_.size(), where_,
+                       "JPEG");
     return size;
   }
 
@@ -95,18 +89,12 @@ class JpegDecoder {
     return *static_cast<JpegDecoder*>(jpeg->client_data);
   }
 
-  // `step` and what it calls must have no locals with destructors.
   template <class Step>
   void attempt(Step step) {
-    static_assert(std::is_trivially_destructible_v<Step>);
-    if (setjmp(jump_) == 0) {
-      step(*this);
-    } else {
-      throw_error();
-    }
+    if (!jump_.completes([this, &step] { step(*this); })) throw_error();
   }
 
-  [[noreturn]] void fail() { std::longjmp(jump_, 1); }
+  [[noreturn]] void fail() { jump_.leave(); }
 
   void throw_error() {
     std::array<char, JMSG_LENGTH_MAX> text = {};
@@ -163,7 +151,7 @@ class JpegDecoder {
   jpeg_decompress_struct jpeg_ = {};
   jpeg_error_mgr errors_ = {};
   jpeg_progress_mgr progress_ = {};
-  std::jmp_buf jump_ = {};
+  ErrorJump jump_;
   bool has_too_many_scans_ = false;
 };
 

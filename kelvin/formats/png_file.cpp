@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <csetjmp>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
+#include "kelvin/formats/picture_decoder.h"
 
 namespace kelvin {
 namespace {
@@ -22,9 +21,7 @@ constexpr int64_t kMostShrink = 1100;
 // Of a side: each row costs a pointer, whatever its width.
 constexpr int64_t kMostOnASide = int64_t{1} << 20;
 
-// libpng reports errors by a function that must not return; a jump leaves it.  A jump runs no
-// destructors, so all that it may pass is in here and in frames without any: `attempt` calls
-// libpng, and only it.
+// `attempt` calls libpng, and only it, see ErrorJump.
 class PngDecoder {
  public:
   PngDecoder(std::span<const uint8_t> bytes, const std::string& where)
@@ -53,12 +50,8 @@ class PngDecoder {
     });
     const PictureSize size{.width = png_get_image_width(png_, info_),
                            .height = png_get_image_height(png_, info_)};
-    check(size.width * size.height <= kMostPixels, where_, ": a PNG may have up to ", kMostPixels,
-          " pixels, has ", size.width, "x", size.height);
     const auto raw = static_cast<int64_t>(png_get_rowbytes(png_, info_)) * size.height;
-    check(raw / kMostShrink <= static_cast<int64_t>(bytes_.size()), where_,
-          ": is cut off or damaged: claims ", size.width, "x", size.height, " pixels in ",
-          bytes_.size(), " bytes");
+    check_claimed_size(size, raw / kMostShrink, bytes_.size(), where_, "PNG");
     return size;
   }
 
@@ -83,21 +76,16 @@ class PngDecoder {
     return *static_cast<PngDecoder*>(png_get_error_ptr(png));
   }
 
-  // `step` and what it calls must have no locals with destructors.
   template <class Step>
   void attempt(Step step) {
-    static_assert(std::is_trivially_destructible_v<Step>);
-    if (setjmp(jump_) == 0) {
-      step(*this);
-    } else {
-      check(false, where_, ": a PNG that cannot be decoded: ", message_.data(), ", after byte ",
-            read_, " of ", bytes_.size());
-    }
+    const bool is_done = jump_.completes([this, &step] { step(*this); });
+    check(is_done, where_, ": a PNG that cannot be decoded: ", message_.data(), ", after byte ",
+          read_, " of ", bytes_.size());
   }
 
   [[noreturn]] void fail(const char* message) {
     std::strncpy(message_.data(), message, message_.size() - 1);
-    std::longjmp(jump_, 1);
+    jump_.leave();
   }
 
   void read(png_bytep out, size_t length) {
@@ -122,7 +110,7 @@ class PngDecoder {
   size_t read_ = 0;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
-  std::jmp_buf jump_ = {};
+  ErrorJump jump_;
   std::array<char, 200> message_ = {};
 };
 

@@ -5,6 +5,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/spectrum_readings.h"
 #include "kelvin/numerics/spectrum.h"
 
 namespace kelvin {
@@ -72,8 +73,7 @@ class AttentionRank : public Measure {
   explicit AttentionRank(Settings& settings) {
     settings.read("gamma", gamma_);
     settings.read("samples", samples_);
-    check(gamma_ > 0 && gamma_ < 1, settings.full_name("gamma"), ": must be in (0, 1), got ",
-          gamma_);
+    check_gamma(settings, gamma_);
     check(samples_ >= 1, settings.full_name("samples"), ": must be at least 1, got ", samples_);
   }
 

@@ -182,12 +182,12 @@ ProbeResult CachedProbes::probe(const Layer& layer, const torch::Tensor& train_l
   return result;
 }
 
-int64_t CachedProbes::memory(const ProbeOptions& options, const Record& example, int64_t samples,
-                             const MeasureContext& known) {
+int64_t CachedProbes::memory(const Record& example, int64_t samples,
+                             const MeasureContext& known) const {
   int64_t all = 0;
   int64_t widest = 0;
   for (const auto& layer : example.layers) {
-    const auto width = pooled_rows(layer, options.tap, options.pool).size(1);
+    const auto width = pooled_rows(layer, options_.tap, options_.pool).size(1);
     all += width;
     widest = std::max(widest, width);
   }

@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "kelvin/measures/measure.h"
 #include "kelvin/measures/probes.h"
 
 namespace kelvin {
@@ -18,10 +17,9 @@ class CachedProbes : public Probes {
   NamedTensors state() const override;
   bool saw_both_splits() const override;
   std::vector<ProbeResult> results() const override;
-
-  // Bytes that so many samples such as that of `example` take, and those of solving one layer.
-  static int64_t memory(const ProbeOptions& options, const Record& example, int64_t samples,
-                        const MeasureContext& known = {});
+  // Of what is kept, and of solving one layer.
+  int64_t memory(const Record& example, int64_t samples,
+                 const MeasureContext& known) const override;
 
  private:
   using Batches = std::vector<torch::Tensor>;

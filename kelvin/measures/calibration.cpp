@@ -8,6 +8,14 @@
 
 namespace kelvin {
 
+int64_t read_calibration_bins(Settings& settings) {
+  int64_t bins = CalibrationOptions().bins;
+  settings.read("bins", bins);
+  check(bins >= 1 && bins <= 65536, settings.full_name("bins"), ": must be from 1 to 65536, got ",
+        bins);
+  return bins;
+}
+
 Readings calibration_readings(const CalibrationQuality& quality, const Definition& common) {
   Readings readings;
   const auto add = [&](const char* name, double value, const Definition& own) {
@@ -99,11 +107,8 @@ class Calibration : public Measure, public UsesLogitsAlone {
 };
 
 std::unique_ptr<Measure> make_calibration(const MeasureContext& context, Settings& settings) {
-  CalibrationOptions options{.temperature = context.temperature};
-  settings.read("bins", options.bins);
-  check(options.bins >= 1 && options.bins <= 65536, settings.full_name("bins"),
-        ": must be from 1 to 65536, got ", options.bins);
-  return std::make_unique<Calibration>(options);
+  return std::make_unique<Calibration>(CalibrationOptions{.temperature = context.temperature,
+                                                          .bins = read_calibration_bins(settings)});
 }
 
 const bool calibration_registered = measures().add(

@@ -9,6 +9,7 @@
 #include "kelvin/measures/class_ranks.h"
 #include "kelvin/measures/measure.h"
 #include "kelvin/measures/sketched_sample.h"
+#include "kelvin/measures/spectrum_readings.h"
 #include "kelvin/numerics/class_means.h"
 #include "kelvin/ops/layer_matrices.h"
 
@@ -203,8 +204,7 @@ std::unique_ptr<Measure> make_class_statistics(const MeasureContext& context, Se
   settings.read("sketch", options.sketch);
   settings.read("samples", options.sample.samples);
   settings.read("sample_sketch", options.sample.sketch);
-  check(options.gamma > 0 && options.gamma < 1, settings.full_name("gamma"),
-        ": must be in (0, 1), got ", options.gamma);
+  check_gamma(settings, options.gamma);
   check(options.sketch >= 0, settings.full_name("sketch"), ": must not be below 0, got ",
         options.sketch);
   check(options.sample.samples >= 2, settings.full_name("samples"), ": must be at least 2, got ",

@@ -53,8 +53,7 @@ LayerSpectrumOptions read_options(Settings& settings) {
   settings.read("anchors", options.spectrum.anchors);
   settings.read("enlarge", options.enlarge);
   settings.read("top", options.top);
-  check(options.gamma > 0 && options.gamma < 1, settings.full_name("gamma"),
-        ": must be in (0, 1), got ", options.gamma);
+  check_gamma(settings, options.gamma);
   options.spectrum.protocol = protocol_of(options.protocol, settings.full_name("protocol"));
   check(options.spectrum.sketch >= 2, settings.full_name("sketch"), ": must be at least 2, got ",
         options.spectrum.sketch);

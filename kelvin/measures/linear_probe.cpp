@@ -152,13 +152,10 @@ class LinearProbe : public Measure {
   }
 
   int64_t memory(const Record& example, int64_t samples) const override {
-    return is_streamed() ? StreamedProbes::memory(options_, example, samples, context_)
-                         : CachedProbes::memory(options_, example, samples, context_);
+    return made()->memory(example, samples, context_);
   }
 
  private:
-  bool is_streamed() const { return options_.protocol != ProbeProtocol::diagnose; }
-
   // Readings and curves both need them, and solving takes minutes.
   const std::vector<ProbeResult>& results_of(const std::string& ood) const {
     auto& results = results_[ood];
@@ -171,8 +168,10 @@ class LinearProbe : public Measure {
   }
 
   std::unique_ptr<Probes> made() const {
-    if (is_streamed()) return std::make_unique<StreamedProbes>(options_);
-    return std::make_unique<CachedProbes>(options_);
+    if (options_.protocol == ProbeProtocol::diagnose) {
+      return std::make_unique<CachedProbes>(options_);
+    }
+    return std::make_unique<StreamedProbes>(options_);
   }
 
   Probes& population(const std::string& ood) {

@@ -9,6 +9,7 @@
 #include "kelvin/core/seeds.h"
 #include "kelvin/measures/input_gram.h"
 #include "kelvin/measures/measure.h"
+#include "kelvin/measures/spectrum_readings.h"
 #include "kelvin/numerics/spectrum.h"
 #include "kelvin/numerics/top_eigenvectors.h"
 #include "kelvin/ops/parallel_for.h"
@@ -60,8 +61,7 @@ class NormGrowth : public Measure {
       : grams_(input_grams_of(context, "norm_growth", settings)),
         seed_(derive_seed(context.seed, "norm_growth")) {
     settings.read("gamma", gamma_);
-    check(gamma_ > 0 && gamma_ < 1, settings.full_name("gamma"), ": must be in (0, 1), got ",
-          gamma_);
+    check_gamma(settings, gamma_);
   }
 
   Needs needs() const override {

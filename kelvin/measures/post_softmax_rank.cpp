@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/measures/measure.h"
@@ -20,17 +19,14 @@ class PostSoftmaxRank : public Measure, public UsesLogitsAlone {
   PostSoftmaxRank(const MeasureContext& context, Settings& settings)
       : temperature_(context.temperature) {
     settings.read("gamma", gamma_);
-    check(gamma_ > 0 && gamma_ < 1, settings.full_name("gamma"), ": must be in (0, 1), got ",
-          gamma_);
+    check_gamma(settings, gamma_);
   }
 
   Needs needs() const override { return {}; }
 
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
-    const auto logits = record.logits.to(torch::kFloat64);
-    check(torch::isfinite(logits).all().item<bool>(),
-          "post_softmax_rank: logits must be finite, got a NaN or an infinity");
+    const auto logits = finite_logits(record, "post_softmax_rank");
     if (!probabilities_) probabilities_.emplace(logits.size(1));
     probabilities_->update(softmax(logits, {.temperature = temperature_}));
   }
@@ -80,11 +76,7 @@ class PostSoftmaxRank : public Measure, public UsesLogitsAlone {
 
   // The one at the chosen gamma first.
   void add_ranks(Readings& readings, const torch::Tensor& values) const {
-    std::vector<double> gammas = {gamma_};
-    for (const double gamma : {1e-2, 1e-3, 1e-4}) {
-      if (gamma != gamma_) gammas.push_back(gamma);
-    }
-    for (const double gamma : gammas) {
+    for (const double gamma : reported_gammas(gamma_)) {
       auto meaning = definition();
       meaning["gamma"] = gamma;
       meaning["threshold"] = "gamma * sigma_1";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kelvin/core/reading.h"
+#include "kelvin/measures/measure.h"
 #include "kelvin/model/record.h"
 #include "kelvin/ops/tensors.h"
 
@@ -89,6 +90,9 @@ class Probes {
   virtual bool saw_both_splits() const = 0;
   // In order of execution.
   virtual std::vector<ProbeResult> results() const = 0;
+  // Bytes that they hold at most of so many samples such as that of `example`.
+  virtual int64_t memory(const Record& example, int64_t samples,
+                         const MeasureContext& known) const = 0;
 };
 
 // probe_accuracy of every layer, each with its interval; then kappa, or on an OOD dataset `ood`

@@ -39,17 +39,14 @@ class SolutionRank : public Measure, public UsesNoFeatures {
  public:
   explicit SolutionRank(Settings& settings) {
     settings.read("gamma", gamma_);
-    check(gamma_ > 0 && gamma_ < 1, settings.full_name("gamma"), ": must be in (0, 1), got ",
-          gamma_);
+    check_gamma(settings, gamma_);
   }
 
   Needs needs() const override { return {}; }
 
   void update(const Record& record) override {
     if (record.is_ood() || record.split != Split::test) return;
-    const auto logits = record.logits.to(torch::kFloat64);
-    check(torch::isfinite(logits).all().item<bool>(),
-          "solution_rank: logits must be finite, got a NaN or an infinity");
+    const auto logits = finite_logits(record, "solution_rank");
     if (record.weight.defined()) width_ = record.weight.size(1);
     for (size_t i = 0; i < kVariants.size(); ++i) {
       const auto& variant = kVariants.at(i);
@@ -130,11 +127,7 @@ class SolutionRank : public Measure, public UsesNoFeatures {
   }
 
   void add_ranks(Readings& readings, const Variant& variant, const torch::Tensor& values) const {
-    std::vector<double> gammas = {gamma_};
-    for (const double gamma : {1e-2, 1e-3, 1e-4}) {
-      if (gamma != gamma_) gammas.push_back(gamma);
-    }
-    for (const double gamma : gammas) {
+    for (const double gamma : reported_gammas(gamma_)) {
       readings.push_back({.name = "solution_rank",
                           .value = static_cast<double>(numerical_rank(values, gamma)),
                           .split = "test",

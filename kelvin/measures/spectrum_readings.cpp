@@ -26,6 +26,25 @@ constexpr std::array<Rank, 4> kRanks = {
 
 }  // namespace
 
+void check_gamma(const Settings& settings, double gamma) {
+  check(gamma > 0 && gamma < 1, settings.full_name("gamma"), ": must be in (0, 1), got ", gamma);
+}
+
+std::vector<double> reported_gammas(double gamma) {
+  std::vector<double> gammas = {gamma};
+  for (const double other : {1e-2, 1e-3, 1e-4}) {
+    if (other != gamma) gammas.push_back(other);
+  }
+  return gammas;
+}
+
+torch::Tensor finite_logits(const Record& record, const char* measure) {
+  const auto logits = record.logits.to(torch::kFloat64);
+  check(torch::isfinite(logits).all().item<bool>(), measure,
+        ": logits must be finite, got a NaN or an infinity");
+  return logits;
+}
+
 Readings rank_readings(const torch::Tensor& singular_values, const Reading& like,
                        const std::string& prefix) {
   check(singular_values.dim() == 1 && singular_values.size(0) > 0,
@@ -144,10 +163,8 @@ RankBounds rank_bounds(const LayerValues& values, double gamma) {
 }
 
 Readings spectrum_readings(const LayerValues& values, double gamma, int64_t top) {
-  Readings readings = {rank_reading(values, gamma)};
-  for (const double other : {1e-2, 1e-3, 1e-4}) {
-    if (other != gamma) readings.push_back(rank_reading(values, other));
-  }
+  Readings readings;
+  for (const double each : reported_gammas(gamma)) readings.push_back(rank_reading(values, each));
   const Reading like{
       .name = "", .layer = values.layer, .split = "test", .definition = definition_of(values)};
   // A thousand times finer in variance, which is below what a sketch can tell.

@@ -4,11 +4,23 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kelvin/core/reading.h"
+#include "kelvin/core/settings.h"
 #include "kelvin/measures/feature_spectrum.h"
+#include "kelvin/model/record.h"
 
 namespace kelvin {
+
+// An Error unless `gamma`, the setting of that name, is a share of the largest singular value.
+void check_gamma(const Settings& settings, double gamma);
+
+// The thresholds at which a numerical rank is reported: the chosen one first.
+std::vector<double> reported_gammas(double gamma);
+
+// The logits in double precision; an Error, with `measure` before it, if one is not finite.
+torch::Tensor finite_logits(const Record& record, const char* measure);
 
 // The ranks of a matrix that need no threshold, from its singular values in any order:
 // effective_rank, rankme, stable_rank and participation_ratio.  Each is `like` with another name

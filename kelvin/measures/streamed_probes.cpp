@@ -247,19 +247,19 @@ std::vector<ProbeResult> StreamedProbes::results() const {
   return results;
 }
 
-int64_t StreamedProbes::memory(const ProbeOptions& options, const Record& example, int64_t samples,
-                               const MeasureContext& known) {
+int64_t StreamedProbes::memory(const Record& example, int64_t samples,
+                               const MeasureContext& known) const {
   constexpr int64_t kRecord = 256;  // samples that one record brings
   const auto most = std::max(known.most_classes, example.classes);
   const auto all = std::max(known.all_classes, most);
   int64_t bytes = 0;
   for (const auto& layer : example.layers) {
-    const auto width = flattened_rows(layer, options.tap).size(1);
-    bytes += is_published(options)
-                 ? AdamRegression::memory(adam(options, most, layer.name), width)
-                 : PreconditionedRegression::memory(preconditioned(options, most), width);
+    const auto width = flattened_rows(layer, options_.tap).size(1);
+    bytes += is_published(options_)
+                 ? AdamRegression::memory(adam(options_, most, layer.name), width)
+                 : PreconditionedRegression::memory(preconditioned(options_, most), width);
     // What waits for its minibatch, and the finished probes of all populations.
-    const auto rows = options.batch + kRecord + all;
+    const auto rows = options_.batch + kRecord + all;
     bytes += rows * width * static_cast<int64_t>(sizeof(float)) + samples;
   }
   return bytes;

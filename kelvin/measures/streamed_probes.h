@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "kelvin/measures/measure.h"
 #include "kelvin/measures/probes.h"
 #include "kelvin/numerics/logistic_regression.h"
 #include "kelvin/numerics/streamed_regression.h"
@@ -53,10 +52,9 @@ class StreamedProbes : public Probes {
   NamedTensors state() const override;
   bool saw_both_splits() const override;
   std::vector<ProbeResult> results() const override;
-
-  // Bytes while they are trained, and of what the probes of `samples` samples remember.
-  static int64_t memory(const ProbeOptions& options, const Record& example, int64_t samples,
-                        const MeasureContext& known = {});
+  // While they are trained, and of what they remember of each sample.
+  int64_t memory(const Record& example, int64_t samples,
+                 const MeasureContext& known) const override;
 
  private:
   struct Layer {

@@ -67,6 +67,18 @@ torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
   return torch::linear(input, weight, bias);
 }
 
+// Of a layer of either kind.
+template <class Layer>
+Tap tap_of_weights(const std::string& name, const Layer& layer, const torch::Tensor& input,
+                   const torch::Tensor& product, const torch::Tensor& output) {
+  return {.name = name,
+          .weight = layer.weight,
+          .bias = layer.bias,
+          .input = input,
+          .product = product,
+          .output = output};
+}
+
 }  // namespace
 
 torch::nn::Conv2d same_convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride,
@@ -160,24 +172,15 @@ torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tens
 
 Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
            const torch::Tensor& product, const torch::Tensor& output) {
-  return {.name = name,
-          .weight = layer->weight,
-          .bias = layer->bias,
-          .input = input,
-          .product = product,
-          .output = output,
-          .stride = layer->options.stride()->at(0),
-          .padding = padding_of(layer)->at(0)};
+  auto tap = tap_of_weights(name, *layer, input, product, output);
+  tap.stride = layer->options.stride()->at(0);
+  tap.padding = padding_of(layer)->at(0);
+  return tap;
 }
 
 Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,
            const torch::Tensor& product, const torch::Tensor& output) {
-  return {.name = name,
-          .weight = layer->weight,
-          .bias = layer->bias,
-          .input = input,
-          .product = product,
-          .output = output};
+  return tap_of_weights(name, *layer, input, product, output);
 }
 
 Tap residual_tap(Tap tap, const torch::Tensor& before_add) {

@@ -55,7 +55,7 @@ class Mlp : public Model {
   Head head_;
 };
 
-std::shared_ptr<Model> build(const ModelShape& shape, Settings& settings) {
+ModelBuilder read_mlp(const ModelShape& shape, Settings& settings) {
   MlpOptions options;
   settings.read("width", options.width);
   settings.read("depth", options.depth);
@@ -66,14 +66,14 @@ std::shared_ptr<Model> build(const ModelShape& shape, Settings& settings) {
   check(options.depth >= 1 && options.depth <= 1000, settings.full_name("depth"),
         ": must be from 1 to 1000, got ", options.depth);
   check_dropout(settings, options.dropout);
-  return std::make_shared<Mlp>(shape, options);
+  return [shape, options] { return std::make_shared<Mlp>(shape, options); };
 }
 
 const bool mlp_registered = models().add(
     "mlp", {
                .summary = "fully connected ReLU network on flattened images",
                .reference = "The tunnel effect, arXiv 2305.19753, appendix: MLP of depth 6 to 12",
-               .build = build,
+               .read = read_mlp,
            });
 
 }  // namespace

@@ -95,11 +95,20 @@ class Model : public torch::nn::Module {
   virtual Head* head() { return nullptr; }
 };
 
+// Parameters are drawn from the global generator: seed it right before.
+using ModelBuilder = std::function<std::shared_ptr<Model>()>;
+
 struct ModelEntry {
   std::string summary;
   std::string reference;
-  // Parameters are drawn from the global generator: seed it right before.
-  std::function<std::shared_ptr<Model>(const ModelShape&, Settings&)> build;
+  // Reads and checks all settings; no network is built to learn whether a config is right.
+  std::function<ModelBuilder(const ModelShape&, Settings&)> read;
+  // Of a model with a setting that only the network itself can check, such as the name of a layer.
+  bool is_checked_by_building = false;
+
+  std::shared_ptr<Model> build(const ModelShape& shape, Settings& settings) const {
+    return read(shape, settings)();
+  }
 };
 
 Registry<ModelEntry>& models();

@@ -19,6 +19,14 @@ torch::Tensor before_add(const BatchNorm2d& norm, const torch::Tensor& product, 
 
 ResidualBlock::ResidualBlock(const BlockShape& shape) : shape_(shape) {}
 
+void ResidualBlock::register_convolution(int64_t inputs, int64_t outputs, int64_t kernel,
+                                         int64_t stride) {
+  const auto number = std::to_string(layers_.size() + 1);
+  const auto convolution =
+      register_module("conv" + number, same_convolution(inputs, outputs, kernel, stride));
+  layers_.push_back({convolution, register_module("bn" + number, BatchNorm2d(outputs))});
+}
+
 void ResidualBlock::register_shortcut() {
   if (shape_.stride == 1 && shape_.inputs == shape_.outputs) return;
   if (shape_.shortcut == Shortcut::padded) return;
@@ -43,58 +51,37 @@ torch::Tensor ResidualBlock::shortcut(const torch::Tensor& input, Taps* taps) {
                                 {0, 0, 0, 0, added / 2, added - added / 2});
 }
 
-BasicBlock::BasicBlock(const BlockShape& shape)
-    : ResidualBlock(shape),
-      conv1_(
-          register_module("conv1", same_convolution(shape.inputs, shape.outputs, 3, shape.stride))),
-      bn1_(register_module("bn1", BatchNorm2d(shape.outputs))),
-      conv2_(register_module("conv2", same_convolution(shape.outputs, shape.outputs, 3))),
-      bn2_(register_module("bn2", BatchNorm2d(shape.outputs))) {
+torch::Tensor ResidualBlock::forward(const torch::Tensor& input, const std::string& name,
+                                     Taps* taps) {
+  auto activations = input;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    auto& [convolution, norm] = layers_[i];
+    const bool is_last = i + 1 == layers_.size();
+    const auto product = product_of(convolution, activations);
+    const auto output =
+        is_last ? normed_relu(norm, product, shortcut(input, taps)) : normed_relu(norm, product);
+    if (taps) {
+      const auto tap =
+          tap_of(name + ".conv" + std::to_string(i + 1), convolution, activations, product, output);
+      taps->record(is_last ? residual_tap(tap, before_add(norm, product, *taps)) : tap);
+    }
+    activations = output;
+  }
+  return activations;
+}
+
+BasicBlock::BasicBlock(const BlockShape& shape) : ResidualBlock(shape) {
+  register_convolution(shape.inputs, shape.outputs, 3, shape.stride);
+  register_convolution(shape.outputs, shape.outputs, 3);
   register_shortcut();
 }
 
-torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
-  const auto first = product_of(conv1_, input);
-  const auto hidden = normed_relu(bn1_, first);
-  if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
-  const auto second = product_of(conv2_, hidden);
-  auto output = normed_relu(bn2_, second, shortcut(input, taps));
-  if (taps) {
-    taps->record(residual_tap(tap_of(name + ".conv2", conv2_, hidden, second, output),
-                              before_add(bn2_, second, *taps)));
-  }
-  return output;
-}
-
-Bottleneck::Bottleneck(const BlockShape& shape)
-    : ResidualBlock(shape),
-      conv1_(
-          register_module("conv1", same_convolution(shape.inputs, shape.outputs / kExpansion, 1))),
-      bn1_(register_module("bn1", BatchNorm2d(shape.outputs / kExpansion))),
-      conv2_(
-          register_module("conv2", same_convolution(shape.outputs / kExpansion,
-                                                    shape.outputs / kExpansion, 3, shape.stride))),
-      bn2_(register_module("bn2", BatchNorm2d(shape.outputs / kExpansion))),
-      conv3_(
-          register_module("conv3", same_convolution(shape.outputs / kExpansion, shape.outputs, 1))),
-      bn3_(register_module("bn3", BatchNorm2d(shape.outputs))) {
+Bottleneck::Bottleneck(const BlockShape& shape) : ResidualBlock(shape) {
+  const auto inner = shape.outputs / kExpansion;
+  register_convolution(shape.inputs, inner, 1);
+  register_convolution(inner, inner, 3, shape.stride);
+  register_convolution(inner, shape.outputs, 1);
   register_shortcut();
-}
-
-torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
-  const auto first = product_of(conv1_, input);
-  const auto narrow = normed_relu(bn1_, first);
-  if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, narrow));
-  const auto second = product_of(conv2_, narrow);
-  const auto spatial = normed_relu(bn2_, second);
-  if (taps) taps->record(tap_of(name + ".conv2", conv2_, narrow, second, spatial));
-  const auto third = product_of(conv3_, spatial);
-  auto output = normed_relu(bn3_, third, shortcut(input, taps));
-  if (taps) {
-    taps->record(residual_tap(tap_of(name + ".conv3", conv3_, spatial, third, output),
-                              before_add(bn3_, third, *taps)));
-  }
-  return output;
 }
 
 }  // namespace kelvin

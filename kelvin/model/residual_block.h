@@ -3,8 +3,8 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "kelvin/model/model.h"
 
@@ -27,18 +27,26 @@ struct BlockShape {
 class ResidualBlock : public torch::nn::Module {
  public:
   // `name` is the block's full name in the network.
-  virtual torch::Tensor forward(const torch::Tensor& input, const std::string& name,
-                                Taps* taps) = 0;
+  torch::Tensor forward(const torch::Tensor& input, const std::string& name, Taps* taps);
 
  protected:
   explicit ResidualBlock(const BlockShape& shape);
 
-  // Registered by the blocks after their own parts, as in the published networks.
+  // In order of execution; they are called conv1 and bn1, conv2 and bn2, ...
+  void register_convolution(int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride = 1);
+  // After them, as in the published networks.
   void register_shortcut();
-  torch::Tensor shortcut(const torch::Tensor& input, Taps* taps);
 
  private:
+  struct Layer {
+    torch::nn::Conv2d convolution;
+    torch::nn::BatchNorm2d norm;
+  };
+
+  torch::Tensor shortcut(const torch::Tensor& input, Taps* taps);
+
   BlockShape shape_;
+  std::vector<Layer> layers_;
   torch::nn::Conv2d projection_{nullptr};
   torch::nn::BatchNorm2d projection_bn_{nullptr};
 };
@@ -49,13 +57,6 @@ class BasicBlock : public ResidualBlock {
   static constexpr int64_t kExpansion = 1;  // output channels over inner ones
 
   explicit BasicBlock(const BlockShape& shape);
-  torch::Tensor forward(const torch::Tensor& input, const std::string& name, Taps* taps) override;
-
- private:
-  torch::nn::Conv2d conv1_;
-  torch::nn::BatchNorm2d bn1_;
-  torch::nn::Conv2d conv2_;
-  torch::nn::BatchNorm2d bn2_;
 };
 
 // 1x1, 3x3 and 1x1 convolutions, the inner ones on a quarter of the output's channels.  The 3x3 one
@@ -65,15 +66,6 @@ class Bottleneck : public ResidualBlock {
   static constexpr int64_t kExpansion = 4;
 
   explicit Bottleneck(const BlockShape& shape);
-  torch::Tensor forward(const torch::Tensor& input, const std::string& name, Taps* taps) override;
-
- private:
-  torch::nn::Conv2d conv1_;
-  torch::nn::BatchNorm2d bn1_;
-  torch::nn::Conv2d conv2_;
-  torch::nn::BatchNorm2d bn2_;
-  torch::nn::Conv2d conv3_;
-  torch::nn::BatchNorm2d bn3_;
 };
 
 }  // namespace kelvin

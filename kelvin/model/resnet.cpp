@@ -116,8 +116,8 @@ void check_width(const Settings& settings, const ResNetPlan& plan, const ResNetO
         ": must be in [", least, ", 16], got ", options.width);
 }
 
-auto builder(const ResNetPlan& plan, bool has_stems) {
-  return [plan, has_stems](const ModelShape& shape, Settings& settings) -> std::shared_ptr<Model> {
+auto reader(const ResNetPlan& plan, bool has_stems) {
+  return [plan, has_stems](const ModelShape& shape, Settings& settings) -> ModelBuilder {
     ResNetOptions options;
     settings.read("width", options.width);
     if (has_stems) options.has_large_stem = read_is_for_imagenet(settings, "stem", shape);
@@ -129,7 +129,7 @@ auto builder(const ResNetPlan& plan, bool has_stems) {
           ": must be 1 or 2, got ", options.stem_stride);
     check(options.stem_stride == 1 || !options.has_large_stem, settings.full_name("stem_stride"),
           ": is for the cifar stem; the imagenet stem has its own stride");
-    return std::make_shared<ResNet>(shape, plan, options);
+    return [shape, plan, options] { return std::make_shared<ResNet>(shape, plan, options); };
   };
 }
 
@@ -138,7 +138,7 @@ constexpr auto kReference = "Deep residual learning, arXiv 1512.03385";
 bool add(const std::string& name, const std::string& summary, const ResNetPlan& plan) {
   return models().add(name, {.summary = summary,
                              .reference = kReference,
-                             .build = builder(plan, /*has_stems=*/plan.channels == 64)});
+                             .read = reader(plan, /*has_stems=*/plan.channels == 64)});
 }
 
 const bool registered_10 =

@@ -117,7 +117,7 @@ void Truncated::set_probe(const torch::Tensor& weight, const torch::Tensor& bias
 
 namespace {
 
-std::shared_ptr<Model> build_truncated(const ModelShape& shape, Settings& settings) {
+ModelBuilder read_truncated(const ModelShape& shape, Settings& settings) {
   std::string of = "resnet20";
   Truncation truncation{.layer = "layer2.2.conv2"};
   settings.read("of", of);
@@ -126,13 +126,16 @@ std::shared_ptr<Model> build_truncated(const ModelShape& shape, Settings& settin
   check(of != "truncated", settings.full_name("of"), ": must be another model than truncated");
   check(truncation.pool >= 0, settings.full_name("pool"), ": must not be below 0, got ",
         truncation.pool);
-  return std::make_shared<Truncated>(models().find(of).build(shape, settings), truncation, shape);
+  return [whole = models().find(of).read(shape, settings), truncation, shape] {
+    return std::make_shared<Truncated>(whole(), truncation, shape);
+  };
 }
 
 const bool truncated_registered = models().add(
     "truncated", {.summary = "the first layers of a model and a linear classifier on them",
                   .reference = "Unpacking Softmax, abstract; The tunnel effect, arXiv 2305.19753",
-                  .build = build_truncated});
+                  .read = read_truncated,
+                  .is_checked_by_building = true});
 
 }  // namespace
 }  // namespace kelvin

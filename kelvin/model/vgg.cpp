@@ -132,8 +132,8 @@ class Vgg : public Model {
   Head head_;
 };
 
-auto builder(const VggPlan& plan, bool has_norm) {
-  return [plan, has_norm](const ModelShape& shape, Settings& settings) -> std::shared_ptr<Model> {
+auto reader(const VggPlan& plan, bool has_norm) {
+  return [plan, has_norm](const ModelShape& shape, Settings& settings) -> ModelBuilder {
     VggOptions options{.has_norm = has_norm};
     settings.read("width", options.width);
     options.has_large_head = read_is_for_imagenet(settings, "head", shape);
@@ -146,7 +146,7 @@ auto builder(const VggPlan& plan, bool has_norm) {
           "model.name: VGG halves its maps five times, so "
           "images must be at least 32 x 32, are ",
           shape.height, " x ", shape.width);
-    return std::make_shared<Vgg>(shape, plan, options);
+    return [shape, plan, options] { return std::make_shared<Vgg>(shape, plan, options); };
   };
 }
 
@@ -156,7 +156,7 @@ bool add(const std::string& name, const std::string& layers, const VggPlan& plan
     return ModelEntry{.summary = layers + " 3x3 convolutions and three linear layers" +
                                  (has_norm ? ", batch normalisation" : ""),
                       .reference = "Very deep convolutional networks, arXiv 1409.1556",
-                      .build = builder(plan, has_norm)};
+                      .read = reader(plan, has_norm)};
   };
   return models().add(name, entry(false)) && models().add(name + "_bn", entry(true));
 }

@@ -192,8 +192,8 @@ void check_options(const Settings& settings, const ModelShape& shape, const VitO
   check_dropout(settings, options.dropout);
 }
 
-auto builder(const VitPlan& plan) {
-  return [plan](const ModelShape& shape, Settings& settings) -> std::shared_ptr<Model> {
+auto reader(const VitPlan& plan) {
+  return [plan](const ModelShape& shape, Settings& settings) -> ModelBuilder {
     VitOptions options{.patch = is_large(shape) ? 16 : 4};
     settings.read("width", options.width);
     settings.read("depth", options.depth);
@@ -206,7 +206,7 @@ auto builder(const VitPlan& plan) {
     options.attention.heads = plan.heads;
     options.attention.bias = options.head.bias;
     options.attention.dropout = options.dropout;
-    return std::make_shared<Vit>(shape, options);
+    return [shape, options] { return std::make_shared<Vit>(shape, options); };
   };
 }
 
@@ -215,7 +215,7 @@ bool add(const std::string& name, const VitPlan& plan) {
                       {.summary = "vision transformer, 12 blocks of " + std::to_string(plan.heads) +
                                   " heads, " + std::to_string(plan.width) + " wide",
                        .reference = "An image is worth 16x16 words, arXiv 2010.11929",
-                       .build = builder(plan)});
+                       .read = reader(plan)});
 }
 
 const bool registered_tiny = add("vit_tiny", {.width = 192, .heads = 3});

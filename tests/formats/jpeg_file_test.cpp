@@ -64,10 +64,6 @@ const PillowSamples& samples() {
 
 const std::vector<uint8_t>& file_of(const char* name) { return samples().at(name).file; }
 
-std::vector<uint8_t> front(const std::vector<uint8_t>& bytes, size_t length) {
-  return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)};
-}
-
 // Where the marker 0xff `code` stands for the first time.
 size_t position_of(const std::vector<uint8_t>& bytes, uint8_t code) {
   for (size_t i = 0; i + 1 < bytes.size(); ++i) {

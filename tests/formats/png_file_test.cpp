@@ -70,10 +70,6 @@ const PillowSamples& samples() {
 
 const std::vector<uint8_t>& file_of(const char* name) { return samples().at(name).file; }
 
-std::vector<uint8_t> front(const std::vector<uint8_t>& bytes, size_t length) {
-  return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)};
-}
-
 std::string refusal_of(const std::vector<uint8_t>& bytes) {
   return error_of([&] { decode_png(bytes, "a.png"); });
 }

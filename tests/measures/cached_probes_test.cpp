@@ -150,7 +150,7 @@ TEST(CachedProbes, CountTheFeaturesTheyKeep) {
   const auto example = record_of(labels_of({0}), torch::zeros({1, 4, 6, 6}));
   const auto bytes_of_one = [&](const MeasureContext& known) {
     const auto bytes = [&](int64_t samples) {
-      return CachedProbes::memory(ProbeOptions{}, example, samples, known);
+      return CachedProbes(ProbeOptions{}).memory(example, samples, known);
     };
     return bytes(1001) - bytes(1000);
   };

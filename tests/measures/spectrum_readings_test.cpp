@@ -23,6 +23,11 @@ const Reading kLike = {.name = "anything",
                        .index = 3,
                        .definition = {{"matrix", "M"}, {"samples", 5}}};
 
+TEST(ReportedGammas, BeginWithTheChosenOne) {
+  EXPECT_EQ(reported_gammas(1e-3), (std::vector<double>{1e-3, 1e-2, 1e-4}));
+  EXPECT_EQ(reported_gammas(0.5), (std::vector<double>{0.5, 1e-2, 1e-3, 1e-4}));
+}
+
 TEST(RankReadings, HasTheFourRanksInThisOrder) {
   // Squares 4, 1, 1; shares 1/2, 1/4, 1/4.
   const auto readings = rank_readings(doubles({2, 1, 1}), kLike);

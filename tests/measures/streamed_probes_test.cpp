@@ -375,7 +375,7 @@ TEST(StreamedProbes, HoldMemoryThatHardlyGrowsWithTheSamples) {
   const auto example = chosen(all_samples(1, 1), labels_of({0}));
   for (const auto& options : {reproduce(), published()}) {
     const auto bytes = [&](int64_t samples) {
-      return StreamedProbes::memory(options, example, samples);
+      return StreamedProbes(options).memory(example, samples, {});
     };
     EXPECT_EQ(bytes(1001) - bytes(1000), 2);  // whether each layer's probe was right
     EXPECT_GT(bytes(1000), 16 * 4 * 256);
@@ -386,8 +386,8 @@ TEST(StreamedProbes, CountTheClassesOfOodDatasets) {
   const auto example = chosen(all_samples(1, 1), labels_of({0}));  // two layers 8 wide, 3 classes
   for (const auto& options : {reproduce(), published()}) {
     const auto bytes = [&](int64_t most, int64_t all) {
-      return StreamedProbes::memory(options, example, 1000,
-                                    {.most_classes = most, .all_classes = all});
+      return StreamedProbes(options).memory(example, 1000,
+                                            {.most_classes = most, .all_classes = all});
     };
     EXPECT_EQ(bytes(0, 0), bytes(3, 3));
     EXPECT_EQ(bytes(3, 13) - bytes(3, 3), 2 * 8 * 10 * 4);       // finished probes

@@ -13,6 +13,7 @@
 #include "kelvin/kernels/winograd_4x4.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
+#include "tests/support/winograd.h"
 
 // What one core computes is in tests/kernels/winograd_*_test.cpp; here is how it is dealt to
 // several.
@@ -20,10 +21,6 @@
 namespace kelvin::convolution_3x3_test {
 
 constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
-
-torch::Tensor maps_of(const torch::Tensor& values) {
-  return values.to(torch::kBFloat16).contiguous(kChannelsLast);
-}
 
 template <class Work>
 auto on_threads(int threads, const Work& work) {
@@ -34,17 +31,54 @@ auto on_threads(int threads, const Work& work) {
   return result;
 }
 
+using Distance = double (*)(const torch::Tensor&, const torch::Tensor&);
+
 double error(const torch::Tensor& ours, const torch::Tensor& exact) {
   return ((ours.to(torch::kFloat64) - exact).norm() / exact.norm()).item<double>();
 }
 
-constexpr double kRounding = 7e-3;
+// The largest difference, in units of the largest value.
+double difference(const torch::Tensor& ours, const torch::Tensor& exact) {
+  return ((ours.to(torch::kFloat64) - exact).abs().max() / exact.abs().max()).item<double>();
+}
 
-class Winograd2x2 : public testing::TestWithParam<WinogradShape> {
+constexpr double kRounding = 7e-3;
+constexpr double kFloatRounding = 2e-5;
+
+// Of maps of one type: results are less than `rounding` from those of float64.
+class WinogradOnThreads : public testing::TestWithParam<WinogradShape> {
  protected:
-  void SetUp() override {
-    if (!has_winograd_2x2()) GTEST_SKIP() << "no products of bfloat16";
+  WinogradOnThreads(torch::ScalarType type, Distance distance, double rounding)
+      : distance_(distance), rounding_(rounding), type_(type) {}
+
+  void expect_same_bits_alone_and_among_others() const {
+    const auto alone = on_threads(1, [&] { return convolved(maps_); });
+    EXPECT_LT(distance_(alone, torch::conv2d(maps_.to(torch::kFloat64), weight_.to(torch::kFloat64),
+                                             bias_.to(torch::kFloat64), 1, 1)),
+              rounding_);
+    EXPECT_TRUE(alone.is_contiguous(kChannelsLast));
+    for (const int threads : {2, 3}) {
+      EXPECT_TRUE(on_threads(threads, [&] { return convolved(maps_); }).equal(alone)) << threads;
+    }
+    const auto last = maps_.narrow(0, shape_.images - 1, 1).contiguous(kChannelsLast);
+    EXPECT_TRUE(convolved(last).equal(alone.narrow(0, shape_.images - 1, 1)));
   }
+
+  void expect_a_weight_gradient_in_the_layout_of_the_weights() const {
+    const auto w = weight_.to(torch::kFloat64).set_requires_grad(true);
+    torch::conv2d(maps_.to(torch::kFloat64), w, {}, 1, 1).backward(gradients_.to(torch::kFloat64));
+    for (const int threads : {1, 2, 3}) {
+      const auto plain = on_threads(threads, [&] { return weight_gradient(weight_); });
+      EXPECT_LT(distance_(plain, w.grad()), rounding_) << threads;
+      EXPECT_TRUE(plain.is_contiguous());
+      const auto last =
+          on_threads(threads, [&] { return weight_gradient(weight_.contiguous(kChannelsLast)); });
+      EXPECT_TRUE(last.is_contiguous(kChannelsLast));
+      EXPECT_TRUE(last.equal(plain)) << threads;  // and so it is the same every time
+    }
+  }
+
+ private:
   torch::Tensor convolved(const torch::Tensor& maps) const {
     return winograd_forward(maps, shape_.outputs, layout_of<const float>(weight_),
                             bias_.data_ptr<float>());
@@ -53,40 +87,33 @@ class Winograd2x2 : public testing::TestWithParam<WinogradShape> {
     return winograd_weight_gradient(weight, maps_, gradients_);
   }
 
+  const Distance distance_;
+  const double rounding_;
+  const torch::ScalarType type_;
   const WinogradShape shape_ = GetParam();
   const torch::Tensor maps_ =
-      maps_of(noise({shape_.images, shape_.inputs, shape_.height, shape_.width}, 1));
+      winograd_maps(noise({shape_.images, shape_.inputs, shape_.height, shape_.width}, 1), type_);
   const torch::Tensor gradients_ =
-      maps_of(noise({shape_.images, shape_.outputs, shape_.height, shape_.width}, 2));
+      winograd_maps(noise({shape_.images, shape_.outputs, shape_.height, shape_.width}, 2), type_);
   const torch::Tensor weight_ = noise({shape_.outputs, shape_.inputs, 3, 3}, 3).to(torch::kFloat32);
   const torch::Tensor bias_ = noise({shape_.outputs}, 4).to(torch::kFloat32);
 };
 
-TEST_P(Winograd2x2, GivesAnImageTheSameBitsAloneAndAmongOthersOnAnyNumberOfThreads) {
-  const auto alone = on_threads(1, [&] { return convolved(maps_); });
-  EXPECT_LT(error(alone, torch::conv2d(maps_.to(torch::kFloat64), weight_.to(torch::kFloat64),
-                                       bias_.to(torch::kFloat64), 1, 1)),
-            kRounding);
-  EXPECT_TRUE(alone.is_contiguous(kChannelsLast));
-  for (const int threads : {2, 3}) {
-    EXPECT_TRUE(on_threads(threads, [&] { return convolved(maps_); }).equal(alone)) << threads;
+class Winograd2x2 : public WinogradOnThreads {
+ protected:
+  Winograd2x2() : WinogradOnThreads(torch::kBFloat16, error, kRounding) {}
+
+  void SetUp() override {
+    if (!has_winograd_2x2()) GTEST_SKIP() << "no products of bfloat16";
   }
-  const auto last = maps_.narrow(0, shape_.images - 1, 1).contiguous(kChannelsLast);
-  EXPECT_TRUE(convolved(last).equal(alone.narrow(0, shape_.images - 1, 1)));
+};
+
+TEST_P(Winograd2x2, GivesAnImageTheSameBitsAloneAndAmongOthersOnAnyNumberOfThreads) {
+  expect_same_bits_alone_and_among_others();
 }
 
 TEST_P(Winograd2x2, HasAGradientOfItsWeightsInTheirLayout) {
-  const auto w = weight_.to(torch::kFloat64).set_requires_grad(true);
-  torch::conv2d(maps_.to(torch::kFloat64), w, {}, 1, 1).backward(gradients_.to(torch::kFloat64));
-  for (const int threads : {1, 2, 3}) {
-    const auto plain = on_threads(threads, [&] { return weight_gradient(weight_); });
-    EXPECT_LT(error(plain, w.grad()), kRounding) << threads;
-    EXPECT_TRUE(plain.is_contiguous());
-    const auto last =
-        on_threads(threads, [&] { return weight_gradient(weight_.contiguous(kChannelsLast)); });
-    EXPECT_TRUE(last.is_contiguous(kChannelsLast));
-    EXPECT_TRUE(last.equal(plain)) << threads;  // and so it is the same every time
-  }
+  expect_a_weight_gradient_in_the_layout_of_the_weights();
 }
 
 // Fewer rows of tiles than threads; rows that do not divide among threads, sums apart, several
@@ -99,64 +126,21 @@ INSTANTIATE_TEST_SUITE_P(
         WinogradShape{.images = 4, .height = 33, .width = 32, .inputs = 16, .outputs = 16},
         WinogradShape{.images = 2, .height = 9, .width = 130, .inputs = 64, .outputs = 80}));
 
-torch::Tensor float_maps_of(const torch::Tensor& values) {
-  return values.to(torch::kFloat32).contiguous(kChannelsLast);
-}
-
-// The largest difference, in units of the largest value.
-double difference(const torch::Tensor& ours, const torch::Tensor& exact) {
-  return ((ours.to(torch::kFloat64) - exact).abs().max() / exact.abs().max()).item<double>();
-}
-
-constexpr double kFloatRounding = 2e-5;
-
-class Winograd4x4 : public testing::TestWithParam<WinogradShape> {
+class Winograd4x4 : public WinogradOnThreads {
  protected:
+  Winograd4x4() : WinogradOnThreads(torch::kFloat32, difference, kFloatRounding) {}
+
   void SetUp() override {
     if (!has_winograd_4x4()) GTEST_SKIP() << "no AVX2";
   }
-  torch::Tensor convolved(const torch::Tensor& maps) const {
-    return winograd_forward(maps, shape_.outputs, layout_of<const float>(weight_),
-                            bias_.data_ptr<float>());
-  }
-  torch::Tensor weight_gradient(const torch::Tensor& weight) const {
-    return winograd_weight_gradient(weight, maps_, gradients_);
-  }
-
-  const WinogradShape shape_ = GetParam();
-  const torch::Tensor maps_ =
-      float_maps_of(noise({shape_.images, shape_.inputs, shape_.height, shape_.width}, 1));
-  const torch::Tensor gradients_ =
-      float_maps_of(noise({shape_.images, shape_.outputs, shape_.height, shape_.width}, 2));
-  const torch::Tensor weight_ = noise({shape_.outputs, shape_.inputs, 3, 3}, 3).to(torch::kFloat32);
-  const torch::Tensor bias_ = noise({shape_.outputs}, 4).to(torch::kFloat32);
 };
 
 TEST_P(Winograd4x4, GivesAnImageTheSameBitsAloneAndAmongOthersOnAnyNumberOfThreads) {
-  const auto alone = on_threads(1, [&] { return convolved(maps_); });
-  EXPECT_LT(difference(alone, torch::conv2d(maps_.to(torch::kFloat64), weight_.to(torch::kFloat64),
-                                            bias_.to(torch::kFloat64), 1, 1)),
-            kFloatRounding);
-  EXPECT_TRUE(alone.is_contiguous(kChannelsLast));
-  for (const int threads : {2, 3}) {
-    EXPECT_TRUE(on_threads(threads, [&] { return convolved(maps_); }).equal(alone)) << threads;
-  }
-  const auto last = maps_.narrow(0, shape_.images - 1, 1).contiguous(kChannelsLast);
-  EXPECT_TRUE(convolved(last).equal(alone.narrow(0, shape_.images - 1, 1)));
+  expect_same_bits_alone_and_among_others();
 }
 
 TEST_P(Winograd4x4, HasAGradientOfItsWeightsInTheirLayout) {
-  const auto w = weight_.to(torch::kFloat64).set_requires_grad(true);
-  torch::conv2d(maps_.to(torch::kFloat64), w, {}, 1, 1).backward(gradients_.to(torch::kFloat64));
-  for (const int threads : {1, 2, 3}) {
-    const auto plain = on_threads(threads, [&] { return weight_gradient(weight_); });
-    EXPECT_LT(difference(plain, w.grad()), kFloatRounding) << threads;
-    EXPECT_TRUE(plain.is_contiguous());
-    const auto last =
-        on_threads(threads, [&] { return weight_gradient(weight_.contiguous(kChannelsLast)); });
-    EXPECT_TRUE(last.is_contiguous(kChannelsLast));
-    EXPECT_TRUE(last.equal(plain)) << threads;  // and so it is the same every time
-  }
+  expect_a_weight_gradient_in_the_layout_of_the_weights();
 }
 
 // Fewer tiles than threads; tiles that do not divide among threads and reach beyond the maps; so
@@ -169,13 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
         WinogradShape{.images = 2, .height = 13, .width = 6, .inputs = 16, .outputs = 208},
         WinogradShape{.images = 2, .height = 5, .width = 4, .inputs = 512, .outputs = 144}));
 
-struct Case {
-  int64_t images = 0;
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t inputs = 0;
-  int64_t outputs = 0;
-};
+using Case = WinogradShape;
 
 // What a convolution and its three gradients come to.
 struct Results {
@@ -257,9 +235,6 @@ TEST_P(Convolution3x3, IsNearItInBfloat16) {
   const auto b = torch::randn({outputs});
   const auto seen = rounded(torch::randn({images, outputs, height, width}));
   const auto expected = in_double(x, w, b, seen.to(torch::kFloat64));
-  const auto error = [](const torch::Tensor& ours, const torch::Tensor& exact) {
-    return ((ours.to(torch::kFloat64) - exact).norm() / exact.norm()).item<double>();
-  };
   for (const auto format : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
     for (const int threads : {1, 2, 3}) {
       const auto before = at::get_num_threads();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -16,6 +17,10 @@
 namespace kelvin {
 
 inline std::vector<uint8_t> as_bytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+inline std::vector<uint8_t> front(const std::vector<uint8_t>& bytes, size_t length) {
+  return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)};
+}
 
 // What comes before every script below: `folder`, and `picture` with colours, edges and texture.
 inline const std::string kPicturesInPython = R"(

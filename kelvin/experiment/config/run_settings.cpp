@@ -214,7 +214,10 @@ void read_model(const Config& config, RunSettings& run) {
   auto settings = config.section("model");
   settings.read("name", run.model);
   const auto facts = dataset_facts(run.dataset, run.request);
-  models().find(run.model).build(model_shape(facts.shape, facts.classes), settings);
+  const auto& entry = models().find(run.model);
+  const auto build = entry.read(model_shape(facts.shape, facts.classes), settings);
+  // Whatever is wrong is to be refused before any data is read.
+  if (entry.is_checked_by_building) build();
   finish(run.resolved, settings);
 }
 

@@ -16,6 +16,7 @@
 #include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/experiment/evaluate/measure_model.h"
 #include "kelvin/experiment/evaluate/trained_network.h"
+#include "kelvin/measures/calibration.h"
 #include "kelvin/numerics/calibration.h"
 
 namespace kelvin {
@@ -88,11 +89,10 @@ DumpSettings dump_settings(const Config& config) {
   check_not_negative("measure.temperature", settings.temperature);
   const auto name = std::string("measure.") + kMeasure;
   auto own = config.section(name);
-  measures().find(kMeasure).make({}, own);
+  settings.bins = read_calibration_bins(own);
   own.reject_unknown_keys();
   config.reject_unknown_sections({"measure", name});
   settings.seed = static_cast<uint64_t>(seed);
-  settings.bins = own.resolved().at("bins").get<int64_t>();
   return settings;
 }
 

@@ -225,9 +225,10 @@ Json describe_model(const DescribeModelRequest& request, const RunContext& /*con
         classes);
   const ModelShape model_shape{
       .channels = shape[0], .height = shape[1], .width = shape[2], .classes = classes};
-  const auto model = models().find(name).build(model_shape, settings);
+  const auto build = models().find(name).read(model_shape, settings);
   settings.reject_unknown_keys();
   config.reject_unknown_sections({"model"});
+  const auto model = build();
   const auto description = describe(*model, model_shape);
   auto layers = Json::array();
   for (const auto& layer : description.layers) {

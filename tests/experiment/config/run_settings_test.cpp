@@ -166,6 +166,22 @@ TEST(RunSettings, BuildsTheSameWeightsForTheSameSeedOnly) {
   EXPECT_FALSE(settings_of({"seed=2"}).build_model({})->parameters()[0].equal(first[0]));
 }
 
+TEST(RunSettings, DrawsNoWeightsToCheckTheSettingsOfANetwork) {
+  torch::manual_seed(5);
+  const auto expected = torch::rand({4});
+  torch::manual_seed(5);
+  settings_of();
+  EXPECT_TRUE(torch::rand({4}).equal(expected));
+}
+
+TEST(RunSettings, RejectsALayerThatATruncatedNetworkDoesNotHave) {
+  const auto message = error_of([] {
+    settings_of({"model.name=truncated", "model.of=mlp", "model.layer=conv1"});
+  });
+  EXPECT_TRUE(message.starts_with("model.layer: there is no layer 'conv1'; there are: layers.0"))
+      << message;
+}
+
 TEST(RunSettings, MakesMeasuresAndDetectorsWithTheirOwnSettings) {
   const auto settings = settings_of({"measure.solution_rank.gamma=0.5", "train.temperature=4"});
   const auto measure = settings.make_measure("solution_rank");
