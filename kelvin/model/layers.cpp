@@ -158,31 +158,33 @@ torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tens
                            norm->options.eps(), torch::globalContext().userEnabledCuDNN());
 }
 
-Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
-           const torch::Tensor& product, const torch::Tensor& output) {
+LayerRecord layer_record(const std::string& name, const torch::nn::Conv2d& layer,
+                         const torch::Tensor& input, const torch::Tensor& pre_activation,
+                         const torch::Tensor& output) {
   return {.name = name,
           .weight = layer->weight,
           .bias = layer->bias,
           .input = input,
-          .product = product,
+          .pre_activation = pre_activation,
           .output = output,
           .stride = layer->options.stride()->at(0),
           .padding = padding_of(layer)->at(0)};
 }
 
-Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,
-           const torch::Tensor& product, const torch::Tensor& output) {
+LayerRecord layer_record(const std::string& name, const torch::nn::Linear& layer,
+                         const torch::Tensor& input, const torch::Tensor& pre_activation,
+                         const torch::Tensor& output) {
   return {.name = name,
           .weight = layer->weight,
           .bias = layer->bias,
           .input = input,
-          .product = product,
+          .pre_activation = pre_activation,
           .output = output};
 }
 
-Tap residual_tap(Tap tap, const torch::Tensor& before_add) {
-  tap.before_add = before_add;
-  return tap;
+LayerRecord residual_record(LayerRecord layer, const torch::Tensor& before_add) {
+  layer.before_add = before_add;
+  return layer;
 }
 
 }  // namespace kelvin

@@ -11,8 +11,9 @@ using torch::nn::BatchNorm2d;
 namespace {
 
 // Computed once more beside the sum, because only those who look at all layers want it.
-torch::Tensor before_add(const BatchNorm2d& norm, const torch::Tensor& product, const Taps& taps) {
-  return taps.keeps_all_layers() ? normed_aside(norm, product) : torch::Tensor();
+torch::Tensor before_add(const BatchNorm2d& norm, const torch::Tensor& pre_activation,
+                         const Taps& taps) {
+  return taps.keeps_all_layers() ? normed_aside(norm, pre_activation) : torch::Tensor();
 }
 
 }  // namespace
@@ -56,12 +57,12 @@ BasicBlock::BasicBlock(const BlockShape& shape)
 torch::Tensor BasicBlock::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
   const auto first = product_of(conv1_, input);
   const auto hidden = normed_relu(bn1_, first);
-  if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, hidden));
+  if (taps) taps->record(layer_record(name + ".conv1", conv1_, input, first, hidden));
   const auto second = product_of(conv2_, hidden);
   auto output = normed_relu(bn2_, second, shortcut(input, taps));
   if (taps) {
-    taps->record(residual_tap(tap_of(name + ".conv2", conv2_, hidden, second, output),
-                              before_add(bn2_, second, *taps)));
+    taps->record(residual_record(layer_record(name + ".conv2", conv2_, hidden, second, output),
+                                 before_add(bn2_, second, *taps)));
   }
   return output;
 }
@@ -84,15 +85,15 @@ Bottleneck::Bottleneck(const BlockShape& shape)
 torch::Tensor Bottleneck::forward(const torch::Tensor& input, const std::string& name, Taps* taps) {
   const auto first = product_of(conv1_, input);
   const auto narrow = normed_relu(bn1_, first);
-  if (taps) taps->record(tap_of(name + ".conv1", conv1_, input, first, narrow));
+  if (taps) taps->record(layer_record(name + ".conv1", conv1_, input, first, narrow));
   const auto second = product_of(conv2_, narrow);
   const auto spatial = normed_relu(bn2_, second);
-  if (taps) taps->record(tap_of(name + ".conv2", conv2_, narrow, second, spatial));
+  if (taps) taps->record(layer_record(name + ".conv2", conv2_, narrow, second, spatial));
   const auto third = product_of(conv3_, spatial);
   auto output = normed_relu(bn3_, third, shortcut(input, taps));
   if (taps) {
-    taps->record(residual_tap(tap_of(name + ".conv3", conv3_, spatial, third, output),
-                              before_add(bn3_, third, *taps)));
+    taps->record(residual_record(layer_record(name + ".conv3", conv3_, spatial, third, output),
+                                 before_add(bn3_, third, *taps)));
   }
   return output;
 }

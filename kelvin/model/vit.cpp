@@ -69,13 +69,14 @@ class TransformerBlock : public torch::nn::Module {
     const auto input = norm2_(tokens);
     const auto first = product_of(widen_, input);
     const auto hidden = gelu_of(first);
-    if (taps) taps->record(tap_of(name + ".fc1", widen_, input, first, hidden));
+    if (taps) taps->record(layer_record(name + ".fc1", widen_, input, first, hidden));
     const auto kept = dropout_(hidden);
     const auto second = product_of(narrow_, kept);
     const auto added = dropout_(second);
     auto output = residual_sum(tokens, added);
     if (taps) {
-      taps->record(residual_tap(tap_of(name + ".fc2", narrow_, kept, second, output), added));
+      taps->record(
+          residual_record(layer_record(name + ".fc2", narrow_, kept, second, output), added));
     }
     return output;
   }
@@ -147,7 +148,7 @@ class Vit : public Model {
     const auto patches = maps.flatten(2).transpose(1, 2);
     auto tokens = torch::cat({class_token_.expand({images.size(0), -1, -1}), patches}, 1);
     tokens = tokens + positions_;
-    if (taps) taps->record(tap_of("patch_embed.proj", projection_, images, maps, tokens));
+    if (taps) taps->record(layer_record("patch_embed.proj", projection_, images, maps, tokens));
     return tokens;
   }
 

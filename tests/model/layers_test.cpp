@@ -25,21 +25,23 @@ TEST(SameConvolution, KeepsTheSizeOfMapsAtStrideOne) {
   EXPECT_TRUE(same_convolution(2, 5, 3, 1, /*has_bias=*/true)->bias.defined());
 }
 
-TEST(TapOf, RemembersTheGeometryOfAConvolution) {
+TEST(LayerRecord, RemembersTheGeometryOfAConvolution) {
   const auto convolution = same_convolution(2, 5, 7, 2);
-  const auto tap = tap_of("a", convolution, torch::zeros({1}), torch::ones({1}), torch::ones({2}));
-  EXPECT_EQ(tap.stride, 2);
-  EXPECT_EQ(tap.padding, 3);
-  EXPECT_TRUE(tap.weight.is_same(convolution->weight));
-  EXPECT_FALSE(tap.bias.defined());
-  EXPECT_EQ(tap.product.size(0), 1);
-  EXPECT_EQ(tap.output.size(0), 2);
+  const auto layer =
+      layer_record("a", convolution, torch::zeros({1}), torch::ones({1}), torch::ones({2}));
+  EXPECT_EQ(layer.stride, 2);
+  EXPECT_EQ(layer.padding, 3);
+  EXPECT_TRUE(layer.weight.is_same(convolution->weight));
+  EXPECT_FALSE(layer.bias.defined());
+  EXPECT_EQ(layer.pre_activation.size(0), 1);
+  EXPECT_EQ(layer.output.size(0), 2);
 }
 
-TEST(TapOf, RemembersABias) {
+TEST(LayerRecord, RemembersABias) {
   const torch::nn::Linear linear(3, 4);
-  const auto tap = tap_of("a", linear, torch::zeros({1}), torch::ones({1}), torch::ones({1}));
-  EXPECT_TRUE(tap.bias.is_same(linear->bias));
+  const auto layer =
+      layer_record("a", linear, torch::zeros({1}), torch::ones({1}), torch::ones({1}));
+  EXPECT_TRUE(layer.bias.is_same(linear->bias));
 }
 
 TEST(LargeImages, AreThoseOfImageNet) {
