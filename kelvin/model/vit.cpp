@@ -152,16 +152,16 @@ class Vit : public Model {
     return tokens;
   }
 
-  // As timm; its cut of the normal distribution at 100 deviations is none.  Patches keep the
-  // initialisation that convolutions have.
+  // As timm; its cut of the normal distribution at 100 standard deviations is none.  Patches keep
+  // the initialisation that convolutions have.
   void draw_weights() {
-    constexpr double kDeviation = 0.02;
+    constexpr double kStdDev = 0.02;
     torch::NoGradGuard no_grad;
     class_token_.normal_(0, 1e-6);
-    positions_.normal_(0, kDeviation);
+    positions_.normal_(0, kStdDev);
     for (auto& module : modules(/*include_self=*/false)) {
       if (auto* linear = module->as<Linear>()) {
-        linear->weight.normal_(0, kDeviation);
+        linear->weight.normal_(0, kStdDev);
         if (linear->bias.defined()) linear->bias.zero_();
       }
     }

@@ -265,19 +265,19 @@ TEST(Vit, StartsAsTimms) {
   for (const auto& item : model->named_parameters()) {
     const auto& name = item.key();
     const auto values = item.value().detach();
-    const double deviation = values.numel() > 1 ? values.std().item<double>() : 0;
+    const double std_dev = values.numel() > 1 ? values.std().item<double>() : 0;
     if (name == "cls_token") {
-      EXPECT_NEAR(deviation, 1e-6, 0.2e-6);
+      EXPECT_NEAR(std_dev, 1e-6, 0.2e-6);
     } else if (name == "patch_embed.proj.weight" || name == "patch_embed.proj.bias") {
       const double bound = 1 / std::sqrt(3 * 4 * 4);  // the default of convolutions
       EXPECT_LE(values.abs().max().item<double>(), bound);
-      EXPECT_NEAR(deviation, bound / std::sqrt(3), 0.15 * bound);
+      EXPECT_NEAR(std_dev, bound / std::sqrt(3), 0.15 * bound);
     } else if (name.find("norm") != std::string::npos) {
       expect_close(values, torch::full_like(values, name.ends_with("weight") ? 1 : 0), 0);
     } else if (name.ends_with("bias")) {
       expect_close(values, torch::zeros_like(values), 0);
     } else {
-      EXPECT_NEAR(deviation, 0.02, 0.001) << name;
+      EXPECT_NEAR(std_dev, 0.02, 0.001) << name;
       EXPECT_NEAR(values.mean().item<double>(), 0, 0.001) << name;
     }
   }
