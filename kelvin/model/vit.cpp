@@ -129,7 +129,7 @@ class Vit : public Model {
   // them, and only in training, since products of fewer rows may round otherwise.  Dropout would
   // draw other numbers.
   bool reads_class_token_alone(const Taps* taps) const {
-    return taps == nullptr && !is_plain() && torch::GradMode::is_enabled() &&
+    return taps == nullptr && !uses_reference_ops() && torch::GradMode::is_enabled() &&
            dropout_->options.p() == 0;
   }
 

@@ -118,7 +118,7 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
 
 Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options) {
   torch::AutoGradMode with_gradients(true);
-  const ReferenceOpsScope plain(true);  // what is measured comes from LibTorch's own operations
+  const ReferenceOpsScope path(true);  // what is measured comes from LibTorch's own operations
   // One image has no statistics.
   const MeasuringMode mode(model, options.batch_statistics && options.indices.size() > 1);
   const auto batch = BatchMaker(dataset).make(dataset.train, options.indices);
