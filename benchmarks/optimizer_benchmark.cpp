@@ -16,15 +16,15 @@ namespace {
 // With gradients that are there already: they cost both the same.
 class Stepped {
  public:
-  Stepped(const std::string& model, const OptimizerOptions& options, bool plain)
-      : plain_(plain), model_(built(model)), optimizer_(*model_, options) {
+  Stepped(const std::string& model, const OptimizerOptions& options, bool is_reference)
+      : is_reference_(is_reference), model_(built(model)), optimizer_(*model_, options) {
     for (auto& parameter : model_->parameters()) {
       parameter.mutable_grad() = 1e-3 * torch::randn_like(parameter);
     }
   }
 
   void step() {
-    const ReferenceOpsScope path(plain_);
+    const ReferenceOpsScope path(is_reference_);
     optimizer_.step(kRate);
   }
 
@@ -45,7 +45,7 @@ class Stepped {
     return model;
   }
 
-  bool plain_;
+  bool is_reference_;
   std::shared_ptr<Model> model_;
   Optimizer optimizer_;
 };
@@ -67,9 +67,9 @@ void check_agreement(const std::string& model, const OptimizerOptions& options) 
 }
 
 void optimizer_step(benchmark::State& state, const std::string& model,
-                    const OptimizerOptions& options, bool plain) {
+                    const OptimizerOptions& options, bool is_reference) {
   check_agreement(model, options);
-  Stepped stepped(model, options, plain);
+  Stepped stepped(model, options, is_reference);
   stepped.step();  // makes what it remembers
   for (auto iteration : state) stepped.step();
 }
@@ -83,10 +83,10 @@ const bool kRegistered = [] {
       {"adamw", {.kind = OptimizerKind::adamw}}};
   for (const auto& model : {"resnet20", "mlp"}) {
     for (const auto& [name, options] : kinds) {
-      for (const bool plain : {false, true}) {
-        const auto title =
-            std::string("optimizer_step/") + model + "/" + name + (plain ? "/torch" : "/kelvin");
-        benchmark::RegisterBenchmark(title.c_str(), optimizer_step, model, options, plain)
+      for (const bool is_reference : {false, true}) {
+        const auto title = std::string("optimizer_step/") + model + "/" + name +
+                           (is_reference ? "/torch" : "/kelvin");
+        benchmark::RegisterBenchmark(title.c_str(), optimizer_step, model, options, is_reference)
             ->Unit(benchmark::kMicrosecond)
             ->UseRealTime();
       }

@@ -23,7 +23,7 @@ Config settings_of(const std::string& model, const std::string& precision,
   if (model.starts_with("vgg")) config.set("model.dropout", 0.0);
   config.set("train.batch_size", choice.batch_size > 0 ? choice.batch_size : kBatchSize);
   config.set("train.precision", precision);
-  config.set("train.plain", choice.is_plain);
+  config.set("train.plain", choice.uses_reference_ops);
   config.set("train.optimizer", "sgd");
   config.set("train.lr", 0.05);
   config.set("train.momentum", 0.9);

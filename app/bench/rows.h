@@ -19,7 +19,7 @@ struct BenchChoice {
   std::string model = {};
   std::string precision = {};
   int64_t batch_size = 0;
-  bool is_plain = false;
+  bool uses_reference_ops = false;
   std::vector<std::string> overrides = {};  // key=value
 };
 

@@ -37,8 +37,9 @@ class TrainBench : public Verb {
     command
         .add_option("--steps", steps_, "steps in each turn (default: as many as 2 seconds have)")
         ->type_name("N");
-    command.add_flag("--plain", choice_.is_plain,
+    command.add_flag("--reference-ops", choice_.uses_reference_ops,
                      "train with LibTorch's own operations, without kelvin's faster ones");
+    command.add_flag("--plain", choice_.uses_reference_ops)->group("");  // its former name
     command.add_flag("--sweep", is_sweep_,
                      "kelvin alone, over batch sizes, depths and widths; of --model over batch "
                      "sizes");

@@ -23,6 +23,7 @@ struct ConfigFlag {
   unsigned uses;  // verbs, see ConfigUse
   Kind kind;
   const char* help;
+  const char* former_name = nullptr;  // still works, not shown
 };
 
 constexpr unsigned kForAll =
@@ -84,8 +85,8 @@ constexpr std::array kFlags = {
                "use a moving average of the weights that forgets at this pace; 0 is none"},
     ConfigFlag{"--precision", "train.precision", kForTrain, Kind::text,
                "of products: fp32 or bf16"},
-    ConfigFlag{"--plain", "train.plain", kForTrain, Kind::yes,
-               "train with LibTorch's own operations, without kelvin's faster ones"},
+    ConfigFlag{"--reference-ops", "train.plain", kForTrain, Kind::yes,
+               "train with LibTorch's own operations, without kelvin's faster ones", "--plain"},
     ConfigFlag{"--device", "device", kForAll, Kind::text, "cpu, cuda or cuda:N"},
     ConfigFlag{"--checkpoint-steps", "train.checkpoint_steps", kForTrain, Kind::whole_number,
                "save the state of training so often, not only after each epoch"},
@@ -187,10 +188,9 @@ void ConfigFlags::declare(CLI::App& command, ConfigUse use,
     const std::string key = flag.key;
     const auto help = fmt::format("{} [{}]", flag.help, key);
     if (flag.kind == Kind::yes) {
-      command
-          .add_flag_callback(
-              flag.names, [this, key] { texts_[key] = "true"; }, help)
-          ->group(group_of(flag, use, changeable));
+      const auto set = [this, key] { texts_[key] = "true"; };
+      command.add_flag_callback(flag.names, set, help)->group(group_of(flag, use, changeable));
+      if (flag.former_name != nullptr) command.add_flag_callback(flag.former_name, set)->group("");
       continue;
     }
     auto* option = command.add_option_function<std::string>(

@@ -82,7 +82,7 @@ Json facts_of(const KnownDataset& dataset, const fs::path& data_folder) {
       has_any_size(dataset) ? Json() : Json({dataset.channels, dataset.height, dataset.width});
   facts["mean"] = std::vector<double>(dataset.mean.begin(), dataset.mean.begin() + channels);
   facts["deviation"] =
-      std::vector<double>(dataset.deviation.begin(), dataset.deviation.begin() + channels);
+      std::vector<double>(dataset.std_dev.begin(), dataset.std_dev.begin() + channels);
   facts["folder"] = folder.empty() ? Json() : Json(folder);
   facts["licence"] = dataset.licence;
   facts["citation"] = dataset.citation;

@@ -82,7 +82,7 @@ std::vector<std::string> summary_row(const VerifyReport& report) {
   const auto statistics =
       report.splits.empty() ? PixelStatistics{} : report.splits.front().statistics;
   row.insert(row.end(), {join(samples, ", "), join(classes, ""), numbers(statistics.mean),
-                         numbers(statistics.deviation),
+                         numbers(statistics.std_dev),
                          report.reason.empty() ? report.folder.string() : report.reason});
   return row;
 }
@@ -117,7 +117,7 @@ Json json_of(const VerifyReport& report) {
     Json entry = {{"name", split.name}, {"samples", split.samples}, {"counts", split.counts}};
     if (!split.statistics.mean.empty()) {
       entry["mean"] = split.statistics.mean;
-      entry["deviation"] = split.statistics.deviation;
+      entry["deviation"] = split.statistics.std_dev;
     }
     facts["splits"].push_back(entry);
   }

@@ -30,7 +30,7 @@ Dataset load(const KnownDataset& known, const DatasetRequest& request) {
   Dataset dataset;
   dataset.class_names = known.class_names;
   dataset.mean = known.mean;
-  dataset.std_dev = known.deviation;
+  dataset.std_dev = known.std_dev;
   const auto read = [&](StoredSplit split) {
     if (!is_on_disk(known)) return images_of(read_stored(known, request.data_folder, split));
     return pictures(list_stored(known, request.data_folder, split), request, known.height);

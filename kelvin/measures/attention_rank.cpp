@@ -40,10 +40,10 @@ torch::Tensor ranks_of(const torch::Tensor& matrices, double gamma) {
   return ranks.view({matrices.size(0), matrices.size(1)});
 }
 
-// Of shares [samples, heads, queries, keys], over its largest value, mean over queries.
-torch::Tensor entropies_of(const torch::Tensor& shares) {
-  return -torch::xlogy(shares, shares).sum(-1).mean(-1) /
-         std::log(static_cast<double>(shares.size(-1)));
+// Of attention weights [samples, heads, queries, keys], over its largest value, mean over queries.
+torch::Tensor entropies_of(const torch::Tensor& weights) {
+  return -torch::xlogy(weights, weights).sum(-1).mean(-1) /
+         std::log(static_cast<double>(weights.size(-1)));
 }
 
 // What the size of the matrix allows.  Rows without their means are orthogonal to 1, which takes
@@ -122,19 +122,19 @@ class AttentionRank : public Measure {
 
   // The first `wanted` samples, or all if they are fewer.
   SeenAttention look_at(const AttentionRecord& record, int64_t wanted) const {
-    check(record.logits.dim() == 4 && record.logits.sizes() == record.shares.sizes(),
+    check(record.logits.dim() == 4 && record.logits.sizes() == record.weights.sizes(),
           "attention_rank: layer '", record.name,
           "' must have logits and shares [samples, heads, queries, keys], has ",
-          record.logits.sizes(), " and ", record.shares.sizes());
+          record.logits.sizes(), " and ", record.weights.sizes());
     check(record.logits.size(3) >= 2, "attention_rank: layer '", record.name,
           "' must have at least 2 keys, has ", record.logits.size(3));
     const auto count = std::min(wanted, record.logits.size(0));
     const auto logits = doubles_of(record, record.logits.narrow(0, 0, count));
-    const auto shares = doubles_of(record, record.shares.narrow(0, 0, count));
+    const auto weights = doubles_of(record, record.weights.narrow(0, 0, count));
     // In the order of Column.
     const auto values =
         torch::stack({ranks_of(logits - logits.mean(-1, /*keepdim=*/true), gamma_),
-                      ranks_of(logits, gamma_), ranks_of(shares, gamma_), entropies_of(shares)},
+                      ranks_of(logits, gamma_), ranks_of(weights, gamma_), entropies_of(weights)},
                      -1);
     return {.name = record.name,
             .values = values,

@@ -41,13 +41,14 @@ Attention::Attention(const AttentionOptions& options)
 torch::Tensor Attention::forward(const torch::Tensor& tokens, const torch::Tensor& residual,
                                  const std::string& name, Taps* taps) {
   const auto qkv = product_of(qkv_, tokens);
-  if (taps) taps->record(tap_of(name + ".qkv", qkv_, tokens, qkv, qkv));
+  if (taps) taps->record(layer_record(name + ".qkv", qkv_, tokens, qkv, qkv));
   const auto mixed = mixed_values(qkv, name, taps).narrow(1, 0, residual.size(1));
-  const auto product = product_of(projection_, mixed);
-  const auto added = dropout_(product);
+  const auto pre_activation = product_of(projection_, mixed);
+  const auto added = dropout_(pre_activation);
   auto output = residual_sum(residual, added);
   if (taps) {
-    taps->record(residual_tap(tap_of(name + ".proj", projection_, mixed, product, output), added));
+    taps->record(residual_record(
+        layer_record(name + ".proj", projection_, mixed, pre_activation, output), added));
   }
   return output;
 }
@@ -66,12 +67,12 @@ torch::Tensor Attention::mixed_values(const torch::Tensor& qkv, const std::strin
       qkv.view({samples, tokens, 3, options_.heads, head_width}).permute({2, 0, 3, 1, 4}).unbind(0);
   const auto logits =
       product_of(parts[0], parts[1].transpose(-2, -1), 1 / divisor, ProductOrder::matrices);
-  const auto shares = options_.map(logits);
+  const auto weights = options_.map(logits);
   if (taps) {
-    taps->record({.name = name, .logits = logits, .shares = shares, .head_width = head_width},
+    taps->record({.name = name, .logits = logits, .weights = weights, .head_width = head_width},
                  2 * logits.numel() * head_width);
   }
-  return product_of(shares, parts[2], 1, ProductOrder::rows)
+  return product_of(weights, parts[2], 1, ProductOrder::rows)
       .transpose(1, 2)
       .reshape({samples, tokens, options_.width});
 }

@@ -16,7 +16,7 @@ struct AttentionOptions {
   bool bias = true;         // of the linear maps
   double dropout = 0;       // after the projection
   double temperature = 1;   // divides the logits, besides the root of a head's width
-  SimplexMap map = {};      // makes shares of the logits
+  SimplexMap map = {};      // makes attention weights of the logits
   bool is_softmax = false;  // whether that is what the map is, so that it may be computed otherwise
 };
 
@@ -24,7 +24,7 @@ struct AttentionOptions {
 // own settings begin with attention_ as well.
 void read_attention(Settings& settings, AttentionOptions& options);
 
-// Self-attention of several heads: each query's shares of all keys weigh the values.  Parameter
+// Self-attention of several heads: each query's weights of all keys weigh the values.  Parameter
 // names are timm's.
 class Attention : public torch::nn::Module {
  public:
@@ -37,7 +37,7 @@ class Attention : public torch::nn::Module {
                         const std::string& name, Taps* taps);
 
  private:
-  // What the shares of the values add up to, all heads side by side: [samples, tokens, width].
+  // What the weighted values add up to, all heads side by side: [samples, tokens, width].
   torch::Tensor mixed_values(const torch::Tensor& qkv, const std::string& name, Taps* taps) const;
 
   AttentionOptions options_;

@@ -9,14 +9,14 @@ namespace {
 
 std::vector<int64_t> shape_of_one(const torch::Tensor& batch) { return batch[0].sizes().vec(); }
 
-LayerDescription describe(const Tap& tap) {
+LayerDescription describe(const LayerRecord& layer) {
   Taps alone;
-  alone.count_macs(tap.weight, tap.product);
-  return {.name = tap.name,
-          .weight = tap.weight.sizes().vec(),
-          .input = shape_of_one(tap.input),
-          .output = shape_of_one(tap.output),
-          .parameters = tap.weight.numel() + (tap.bias.defined() ? tap.bias.numel() : 0),
+  alone.count_macs(layer.weight, layer.pre_activation);
+  return {.name = layer.name,
+          .weight = layer.weight.sizes().vec(),
+          .input = shape_of_one(layer.input),
+          .output = shape_of_one(layer.output),
+          .parameters = layer.weight.numel() + (layer.bias.defined() ? layer.bias.numel() : 0),
           .macs = alone.macs()};
 }
 
@@ -34,7 +34,7 @@ ModelDescription describe(Model& model, const ModelShape& shape) {
   const auto taps = taps_of_one_image(model, shape, {.layers = true, .attention = false});
   ModelDescription description{
       .layers = {}, .parameters = parameter_count(model), .macs = taps.macs()};
-  for (const auto& tap : taps.layers()) description.layers.push_back(describe(tap));
+  for (const auto& layer : taps.layers()) description.layers.push_back(describe(layer));
   return description;
 }
 

@@ -50,9 +50,9 @@ void Head::register_in(Model& model, torch::nn::Module& owner, const std::string
 
 torch::Tensor Head::forward(const torch::Tensor& features, const std::string& name, Taps* taps) {
   const auto input = before_.is_empty() ? features : before_->forward(features);
-  const auto product = product_of(linear_, input);
-  auto logits = after_.is_empty() ? product : after_->forward(product);
-  if (taps) taps->record(tap_of(name, linear_, input, product, logits));
+  const auto pre_activation = product_of(linear_, input);
+  auto logits = after_.is_empty() ? pre_activation : after_->forward(pre_activation);
+  if (taps) taps->record(layer_record(name, linear_, input, pre_activation, logits));
   return logits;
 }
 

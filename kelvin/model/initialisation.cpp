@@ -33,13 +33,13 @@ Head& head_of(Model& model) {
   return *model.head();
 }
 
-double deviation_of(const torch::Tensor& weight, const InitOptions& options) {
+double std_dev_of(const torch::Tensor& weight, const InitOptions& options) {
   const auto receptive_field = weight.dim() > 2 ? weight[0][0].numel() : 1;
   const auto fan_in = static_cast<double>(weight.size(1) * receptive_field);
   const auto fan_out = static_cast<double>(weight.size(0) * receptive_field);
   if (options.scheme == InitScheme::he) return std::sqrt(2 / fan_in);
   if (options.scheme == InitScheme::xavier) return std::sqrt(2 / (fan_in + fan_out));
-  return options.deviation;
+  return options.std_dev;
 }
 
 void scale(const Layer& layer, double factor) {
@@ -68,7 +68,7 @@ void initialise(Model& model, const InitOptions& options) {
   torch::NoGradGuard no_grad;
   for (const auto& layer : layers_of(model)) {
     if (options.scheme != InitScheme::usual) {
-      layer.weight.normal_(0, deviation_of(layer.weight, options));
+      layer.weight.normal_(0, std_dev_of(layer.weight, options));
       if (layer.bias.defined()) layer.bias.zero_();
     }
     scale(layer, options.scale);

@@ -11,7 +11,7 @@ enum class InitScheme {
   usual,   // as the network's authors did; "default" in configs
   he,      // N(0, 2 / fan in), biases 0
   xavier,  // N(0, 2 / (fan in + fan out)), biases 0
-  fixed,   // N(0, deviation^2) whatever the width, biases 0
+  fixed,   // N(0, std_dev^2) whatever the width, biases 0
 };
 
 // "default", "he", "xavier", "fixed"; anything else is an Error.
@@ -19,7 +19,7 @@ InitScheme init_scheme_of(const std::string& name);
 
 struct InitOptions {
   InitScheme scheme = InitScheme::usual;
-  double deviation = 0.02;  // of the scheme `fixed`
+  double std_dev = 0.02;    // of the scheme `fixed`
   double scale = 1;         // multiplies weights and biases of all layers
   double last_scale = 1;    // multiplies the logits: see Head::scale_logits
   double last_uniform = 0;  // a > 0: the last weight is drawn from U(-a, a), its bias is 0

@@ -24,11 +24,11 @@ const torch::ExpandingArray<2>& padding_of(const torch::nn::Conv2d& layer) {
 }
 
 // Whether products of our own are to be of float32 or of bfloat16.
-bool takes_float_products() { return !is_plain() && !is_autocast_enabled(torch::kCPU); }
-bool takes_bf16_products() { return !is_plain() && is_autocast_enabled(torch::kCPU); }
+bool takes_float_products() { return !uses_reference_ops() && !is_autocast_enabled(torch::kCPU); }
+bool takes_bf16_products() { return !uses_reference_ops() && is_autocast_enabled(torch::kCPU); }
 
 // Whether kernels that cost a digit or two will do: enough to train with, not for what is measured.
-bool takes_rougher_kernels() { return !is_plain() && torch::GradMode::is_enabled(); }
+bool takes_rougher_kernels() { return !uses_reference_ops() && torch::GradMode::is_enabled(); }
 
 // By Winograd's algorithm.  What is still float32 where products are to be bfloat16 is left to
 // autocast.
@@ -69,13 +69,14 @@ torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
 
 // Of a layer of either kind.
 template <class Layer>
-Tap tap_of_weights(const std::string& name, const Layer& layer, const torch::Tensor& input,
-                   const torch::Tensor& product, const torch::Tensor& output) {
+LayerRecord record_of_weights(const std::string& name, const Layer& layer,
+                              const torch::Tensor& input, const torch::Tensor& pre_activation,
+                              const torch::Tensor& output) {
   return {.name = name,
           .weight = layer.weight,
           .bias = layer.bias,
           .input = input,
-          .product = product,
+          .pre_activation = pre_activation,
           .output = output};
 }
 
@@ -138,7 +139,7 @@ torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& pro
                         .running_variance = norm->running_var,
                         .momentum = norm->options.momentum().value_or(0),
                         .epsilon = norm->options.eps()};
-  if (!is_plain() && suits_batch_norm_relu(product, fused)) {
+  if (!uses_reference_ops() && suits_batch_norm_relu(product, fused)) {
     if (!norm->is_training() && !torch::GradMode::is_enabled()) {
       return running_norm_relu(product, fused, added);
     }
@@ -154,7 +155,7 @@ torch::Tensor normed_relu(torch::nn::BatchNorm2d& norm, const torch::Tensor& pro
 torch::Tensor residual_sum(const torch::Tensor& residual, const torch::Tensor& added) {
   const bool is_narrow = residual.scalar_type() == torch::kFloat32 &&
                          added.scalar_type() == torch::kBFloat16 && residual.is_cpu();
-  return residual + (is_narrow && !is_plain() ? added.to(torch::kFloat32) : added);
+  return residual + (is_narrow && !uses_reference_ops() ? added.to(torch::kFloat32) : added);
 }
 
 torch::Tensor gelu_of(const torch::Tensor& product) {
@@ -170,22 +171,24 @@ torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tens
                            norm->options.eps(), torch::globalContext().userEnabledCuDNN());
 }
 
-Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
-           const torch::Tensor& product, const torch::Tensor& output) {
-  auto tap = tap_of_weights(name, *layer, input, product, output);
-  tap.stride = layer->options.stride()->at(0);
-  tap.padding = padding_of(layer)->at(0);
-  return tap;
+LayerRecord layer_record(const std::string& name, const torch::nn::Conv2d& layer,
+                         const torch::Tensor& input, const torch::Tensor& pre_activation,
+                         const torch::Tensor& output) {
+  auto record = record_of_weights(name, *layer, input, pre_activation, output);
+  record.stride = layer->options.stride()->at(0);
+  record.padding = padding_of(layer)->at(0);
+  return record;
 }
 
-Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,
-           const torch::Tensor& product, const torch::Tensor& output) {
-  return tap_of_weights(name, *layer, input, product, output);
+LayerRecord layer_record(const std::string& name, const torch::nn::Linear& layer,
+                         const torch::Tensor& input, const torch::Tensor& pre_activation,
+                         const torch::Tensor& output) {
+  return record_of_weights(name, *layer, input, pre_activation, output);
 }
 
-Tap residual_tap(Tap tap, const torch::Tensor& before_add) {
-  tap.before_add = before_add;
-  return tap;
+LayerRecord residual_record(LayerRecord layer, const torch::Tensor& before_add) {
+  layer.before_add = before_add;
+  return layer;
 }
 
 }  // namespace kelvin

@@ -50,13 +50,15 @@ torch::Tensor gelu_of(const torch::Tensor& product);
 // norm(product), of which the normalisation remembers nothing.
 torch::Tensor normed_aside(const torch::nn::BatchNorm2d& norm, const torch::Tensor& product);
 
-// What a layer did: `product` is what it made of `input`, `output` what became of that.
-Tap tap_of(const std::string& name, const torch::nn::Conv2d& layer, const torch::Tensor& input,
-           const torch::Tensor& product, const torch::Tensor& output);
-Tap tap_of(const std::string& name, const torch::nn::Linear& layer, const torch::Tensor& input,
-           const torch::Tensor& product, const torch::Tensor& output);
+// What a layer did: `pre_activation` is what it made of `input`, `output` what became of that.
+LayerRecord layer_record(const std::string& name, const torch::nn::Conv2d& layer,
+                         const torch::Tensor& input, const torch::Tensor& pre_activation,
+                         const torch::Tensor& output);
+LayerRecord layer_record(const std::string& name, const torch::nn::Linear& layer,
+                         const torch::Tensor& input, const torch::Tensor& pre_activation,
+                         const torch::Tensor& output);
 
 // The last layer of a residual branch: `before_add` is what the branch hands to the addition.
-Tap residual_tap(Tap tap, const torch::Tensor& before_add);
+LayerRecord residual_record(LayerRecord layer, const torch::Tensor& before_add);
 
 }  // namespace kelvin

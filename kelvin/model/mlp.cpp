@@ -37,9 +37,11 @@ class Mlp : public Model {
     auto activations = images.flatten(1);
     for (size_t i = 0; i < hidden_.size(); ++i) {
       const auto input = activations;
-      const auto product = product_of(hidden_[i], input);
-      activations = torch::relu(product);
-      if (taps) taps->record(tap_of(name_of(i), hidden_[i], input, product, activations));
+      const auto pre_activation = product_of(hidden_[i], input);
+      activations = torch::relu(pre_activation);
+      if (taps) {
+        taps->record(layer_record(name_of(i), hidden_[i], input, pre_activation, activations));
+      }
       activations = dropout_(activations);
     }
     return head_.forward(activations, name_of(hidden_.size()), taps);

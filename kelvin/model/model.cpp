@@ -6,21 +6,21 @@
 
 namespace kelvin {
 
-void Taps::record(Tap tap) {
-  count_macs(tap.weight, tap.product);
+void Taps::record(LayerRecord layer) {
+  count_macs(layer.weight, layer.pre_activation);
   if (!options_.layers) layers_.clear();
-  layers_.push_back(std::move(tap));
+  layers_.push_back(std::move(layer));
   if (!last_layer_.empty() && layers_.back().name == last_layer_) throw LayerReached();
 }
 
-void Taps::record(AttentionTap tap, int64_t macs) {
+void Taps::record(AttentionRecord attention, int64_t macs) {
   macs_ += macs;
-  if (options_.attention) attention_.push_back(std::move(tap));
+  if (options_.attention) attention_.push_back(std::move(attention));
 }
 
-void Taps::count_macs(const torch::Tensor& weight, const torch::Tensor& product) {
+void Taps::count_macs(const torch::Tensor& weight, const torch::Tensor& pre_activation) {
   // Every output position (pixel or token) costs the whole weight once.
-  macs_ += weight.numel() * (product.numel() / weight.size(0));
+  macs_ += weight.numel() * (pre_activation.numel() / weight.size(0));
 }
 
 Registry<ModelEntry>& models() {

@@ -11,33 +11,11 @@
 
 #include "kelvin/core/registry.h"
 #include "kelvin/core/settings.h"
+#include "kelvin/model/record.h"
 
 namespace kelvin {
 
 class Head;
-
-// One weight layer seen in a forward pass.  layer_matrices.h turns weight and input into W and A
-// with W * A + bias = product.
-struct Tap {
-  std::string name;
-  torch::Tensor weight;        // [out, in] or [out, in, height, width]
-  torch::Tensor bias = {};     // [out], or undefined
-  torch::Tensor input = {};    // what the weight is applied to: [..., in] or [samples, in, ...]
-  torch::Tensor product = {};  // what the layer itself makes of it: [..., out] or maps
-  torch::Tensor output = {};   // after normalisation, residual add and activation
-  // After normalisation, before what a residual connection adds; undefined where none does.
-  torch::Tensor before_add = {};
-  int64_t stride = 1;   // of a convolution
-  int64_t padding = 0;  // of a convolution
-};
-
-// One attention layer seen in a forward pass.
-struct AttentionTap {
-  std::string name;
-  torch::Tensor logits;    // [samples, heads, queries, keys], over the temperature
-  torch::Tensor shares;    // what the map to the simplex makes of them; rows sum to 1
-  int64_t head_width = 0;  // of each head's queries and keys: bounds the rank of its logits
-};
 
 // What taps hold on to: activations of all layers of a large batch can fill the memory.
 struct TapOptions {
@@ -55,25 +33,25 @@ class Taps {
  public:
   explicit Taps(const TapOptions& options = {}) : options_(options) {}
 
-  void record(Tap tap);
+  void record(LayerRecord layer);
   // Attention has no weights of its own; its two products cost multiply-adds.
-  void record(AttentionTap tap, int64_t macs);
-  // Multiply-adds of a weight that is not recorded; `product` is what it produced.
-  void count_macs(const torch::Tensor& weight, const torch::Tensor& product);
+  void record(AttentionRecord attention, int64_t macs);
+  // Multiply-adds of a weight that is not recorded; `pre_activation` is what it produced.
+  void count_macs(const torch::Tensor& weight, const torch::Tensor& pre_activation);
 
   // Forward passes end once they recorded this layer, by throwing LayerReached; empty: they do not.
   void end_after(const std::string& layer) { last_layer_ = layer; }
 
   bool keeps_all_layers() const { return options_.layers; }
-  const std::vector<Tap>& layers() const { return layers_; }
-  const std::vector<AttentionTap>& attention() const { return attention_; }
+  const std::vector<LayerRecord>& layers() const { return layers_; }
+  const std::vector<AttentionRecord>& attention() const { return attention_; }
   int64_t macs() const { return macs_; }
 
  private:
   TapOptions options_;
   std::string last_layer_;
-  std::vector<Tap> layers_;
-  std::vector<AttentionTap> attention_;
+  std::vector<LayerRecord> layers_;
+  std::vector<AttentionRecord> attention_;
   int64_t macs_ = 0;
 };
 

@@ -11,27 +11,31 @@ enum class Split { train, test };
 
 inline const char* name_of(Split split) { return split == Split::train ? "train" : "test"; }
 
-// One weight layer of one batch; math/layer_matrices.h makes W and A of weight and input.
+// One weight layer of one batch, as a model records it and as measures see it.
+// ops/layer_matrices.h makes W and A of weight and input, with W * A + bias = pre_activation.
 struct LayerRecord {
   std::string name;
-  torch::Tensor weight;
-  torch::Tensor bias = {};  // undefined if the layer has none
-  torch::Tensor input = {};
-  torch::Tensor product = {};  // weight applied to input, plus bias
-  torch::Tensor output = {};   // after normalisation, residual add and activation
+  torch::Tensor weight;               // [out, in] or [out, in, height, width]
+  torch::Tensor bias = {};            // [out], or undefined
+  torch::Tensor input = {};           // what the weight is applied to: [..., in] or maps
+  torch::Tensor pre_activation = {};  // weight applied to input, plus bias: [..., out] or maps
+  torch::Tensor output = {};          // after normalisation, residual add and activation
   // After normalisation, before what a residual connection adds; undefined where none does.
   torch::Tensor before_add = {};
-  torch::Tensor gradient = {};  // of the batch's mean loss in the weight; only if asked for
-  int64_t stride = 1;           // of a convolution
-  int64_t padding = 0;          // of a convolution
+  // Of the batch's mean loss in the weight; only if a measure asks for it, models leave it
+  // undefined.
+  torch::Tensor gradient = {};
+  int64_t stride = 1;   // of a convolution
+  int64_t padding = 0;  // of a convolution
 };
 
 // One attention layer of one batch.
 struct AttentionRecord {
   std::string name;
-  torch::Tensor logits;    // [samples, heads, queries, keys], over the temperature
-  torch::Tensor shares;    // what attention makes of them; rows sum to 1
-  int64_t head_width = 0;  // of each head's queries and keys; 0 if not known
+  torch::Tensor logits;   // [samples, heads, queries, keys], over the temperature
+  torch::Tensor weights;  // what the map to the simplex makes of them; rows sum to 1
+  // Of each head's queries and keys: bounds the rank of its logits; 0 if not known.
+  int64_t head_width = 0;
 };
 
 // What a model did with one batch; all that measures and detectors ever see.

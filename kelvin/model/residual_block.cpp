@@ -11,8 +11,9 @@ using torch::nn::BatchNorm2d;
 namespace {
 
 // Computed once more beside the sum, because only those who look at all layers want it.
-torch::Tensor before_add(const BatchNorm2d& norm, const torch::Tensor& product, const Taps& taps) {
-  return taps.keeps_all_layers() ? normed_aside(norm, product) : torch::Tensor();
+torch::Tensor before_add(const BatchNorm2d& norm, const torch::Tensor& pre_activation,
+                         const Taps& taps) {
+  return taps.keeps_all_layers() ? normed_aside(norm, pre_activation) : torch::Tensor();
 }
 
 }  // namespace
@@ -61,9 +62,9 @@ torch::Tensor ResidualBlock::forward(const torch::Tensor& input, const std::stri
     const auto output =
         is_last ? normed_relu(norm, product, shortcut(input, taps)) : normed_relu(norm, product);
     if (taps) {
-      const auto tap =
-          tap_of(name + ".conv" + std::to_string(i + 1), convolution, activations, product, output);
-      taps->record(is_last ? residual_tap(tap, before_add(norm, product, *taps)) : tap);
+      const auto layer = layer_record(name + ".conv" + std::to_string(i + 1), convolution,
+                                      activations, product, output);
+      taps->record(is_last ? residual_record(layer, before_add(norm, product, *taps)) : layer);
     }
     activations = output;
   }

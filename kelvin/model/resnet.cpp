@@ -59,9 +59,9 @@ class ResNet : public Model {
   }
 
   torch::Tensor forward(const torch::Tensor& images, Taps* taps) override {
-    const auto product = product_of(conv1_, images);
-    auto activations = normed_relu(bn1_, product);
-    if (taps) taps->record(tap_of("conv1", conv1_, images, product, activations));
+    const auto pre_activation = product_of(conv1_, images);
+    auto activations = normed_relu(bn1_, pre_activation);
+    if (taps) taps->record(layer_record("conv1", conv1_, images, pre_activation, activations));
     if (has_large_stem_) activations = torch::max_pool2d(activations, 3, 2, 1);
     for (auto& [name, block] : blocks_) activations = block->forward(activations, name, taps);
     return head_.forward(activations.mean({2, 3}), "fc", taps);

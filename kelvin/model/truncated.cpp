@@ -59,7 +59,7 @@ class EndAfter {
 
 std::string names_of_layers(const Taps& taps) {
   std::vector<std::string> names;
-  for (const auto& tap : taps.layers()) names.push_back(tap.name);
+  for (const auto& layer : taps.layers()) names.push_back(layer.name);
   return join(names, ", ");
 }
 

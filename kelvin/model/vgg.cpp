@@ -56,9 +56,13 @@ class Vgg : public Model {
     auto activations = images;
     for (auto& layer : layers_) {
       const auto input = activations;
-      const auto product = product_of(layer.convolution, input);
-      activations = layer.norm.is_empty() ? torch::relu(product) : normed_relu(layer.norm, product);
-      if (taps) taps->record(tap_of(layer.name, layer.convolution, input, product, activations));
+      const auto pre_activation = product_of(layer.convolution, input);
+      activations = layer.norm.is_empty() ? torch::relu(pre_activation)
+                                          : normed_relu(layer.norm, pre_activation);
+      if (taps) {
+        taps->record(
+            layer_record(layer.name, layer.convolution, input, pre_activation, activations));
+      }
       if (layer.is_last_of_stage) activations = torch::max_pool2d(activations, 2, 2);
     }
     // Row by row as in the published weights, whatever the memory format.
@@ -105,9 +109,9 @@ class Vgg : public Model {
 
   torch::Tensor hidden(const Linear& layer, const std::string& name, const torch::Tensor& input,
                        Taps* taps) {
-    const auto product = product_of(layer, input);
-    const auto output = torch::relu(product);
-    if (taps) taps->record(tap_of(name, layer, input, product, output));
+    const auto pre_activation = product_of(layer, input);
+    const auto output = torch::relu(pre_activation);
+    if (taps) taps->record(layer_record(name, layer, input, pre_activation, output));
     return dropout_(output);
   }
 

@@ -69,13 +69,14 @@ class TransformerBlock : public torch::nn::Module {
     const auto input = norm2_(tokens);
     const auto first = product_of(widen_, input);
     const auto hidden = gelu_of(first);
-    if (taps) taps->record(tap_of(name + ".fc1", widen_, input, first, hidden));
+    if (taps) taps->record(layer_record(name + ".fc1", widen_, input, first, hidden));
     const auto kept = dropout_(hidden);
     const auto second = product_of(narrow_, kept);
     const auto added = dropout_(second);
     auto output = residual_sum(tokens, added);
     if (taps) {
-      taps->record(residual_tap(tap_of(name + ".fc2", narrow_, kept, second, output), added));
+      taps->record(
+          residual_record(layer_record(name + ".fc2", narrow_, kept, second, output), added));
     }
     return output;
   }
@@ -128,7 +129,7 @@ class Vit : public Model {
   // them, and only in training, since products of fewer rows may round otherwise.  Dropout would
   // draw other numbers.
   bool reads_class_token_alone(const Taps* taps) const {
-    return taps == nullptr && !is_plain() && torch::GradMode::is_enabled() &&
+    return taps == nullptr && !uses_reference_ops() && torch::GradMode::is_enabled() &&
            dropout_->options.p() == 0;
   }
 
@@ -147,20 +148,20 @@ class Vit : public Model {
     const auto patches = maps.flatten(2).transpose(1, 2);
     auto tokens = torch::cat({class_token_.expand({images.size(0), -1, -1}), patches}, 1);
     tokens = tokens + positions_;
-    if (taps) taps->record(tap_of("patch_embed.proj", projection_, images, maps, tokens));
+    if (taps) taps->record(layer_record("patch_embed.proj", projection_, images, maps, tokens));
     return tokens;
   }
 
-  // As timm; its cut of the normal distribution at 100 deviations is none.  Patches keep the
-  // initialisation that convolutions have.
+  // As timm; its cut of the normal distribution at 100 standard deviations is none.  Patches keep
+  // the initialisation that convolutions have.
   void draw_weights() {
-    constexpr double kDeviation = 0.02;
+    constexpr double kStdDev = 0.02;
     torch::NoGradGuard no_grad;
     class_token_.normal_(0, 1e-6);
-    positions_.normal_(0, kDeviation);
+    positions_.normal_(0, kStdDev);
     for (auto& module : modules(/*include_self=*/false)) {
       if (auto* linear = module->as<Linear>()) {
-        linear->weight.normal_(0, kDeviation);
+        linear->weight.normal_(0, kStdDev);
         if (linear->bias.defined()) linear->bias.zero_();
       }
     }

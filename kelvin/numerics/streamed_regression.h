@@ -36,8 +36,8 @@ struct PreconditionedOptions {
   int64_t classes = 0;
   int64_t passes = 2;  // at least 2
   // Penalties l2 / 2 * |W|^2 on standardised features, trained side by side until one of them is
-  // chosen before the last pass, by its accuracy on what is held out.
-  std::vector<double> l2 = {1e-1, 1e-2, 1e-3};
+  // chosen before the last pass, by its accuracy on what is held out.  At least one.
+  std::vector<double> l2 = {};
   int64_t statistics =
       512;  // samples at the beginning that mean, standard deviation and directions are of
   int64_t directions = 64;  // of largest variance, along which steps are shortened

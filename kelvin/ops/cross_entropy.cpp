@@ -147,7 +147,7 @@ LossValues fused(const torch::Tensor& logits, const torch::Tensor& labels,
   return values;
 }
 
-// The same of LibTorch's parts, for the plain path and for devices that have no kernel here.
+// The same of LibTorch's parts, for reference ops and for devices that have no kernel here.
 LossValues composed(const torch::Tensor& logits, const torch::Tensor& labels,
                     const torch::Tensor& temperature, double smoothing) {
   const auto logs = tempered_logs(logits, temperature);
@@ -164,8 +164,8 @@ LossValues tempered_cross_entropy(const torch::Tensor& logits, const torch::Tens
   check(options.smoothing >= 0 && options.smoothing < 1,
         "cross_entropy: smoothing must be in [0, 1), is ", options.smoothing);
   const bool has_kernel = logits.is_cpu() && labels.is_cpu();
-  return (has_kernel && !is_plain() ? fused : composed)(logits, labels, temperature,
-                                                        options.smoothing);
+  return (has_kernel && !uses_reference_ops() ? fused : composed)(logits, labels, temperature,
+                                                                  options.smoothing);
 }
 
 torch::Tensor tempered_logs(const torch::Tensor& logits, const torch::Tensor& temperature) {

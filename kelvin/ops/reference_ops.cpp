@@ -7,15 +7,15 @@
 namespace kelvin {
 namespace {
 
-thread_local bool plain_here = false;
+thread_local bool is_on_here = false;
 
 }  // namespace
 
-bool is_plain() { return plain_here; }
+bool uses_reference_ops() { return is_on_here; }
 
-ReferenceOpsScope::ReferenceOpsScope(bool plain) : was_plain_(plain_here) { plain_here = plain; }
+ReferenceOpsScope::ReferenceOpsScope(bool is_on) : was_on_(is_on_here) { is_on_here = is_on; }
 
-ReferenceOpsScope::~ReferenceOpsScope() { plain_here = was_plain_; }
+ReferenceOpsScope::~ReferenceOpsScope() { is_on_here = was_on_; }
 
 void check_first_derivative(const char* function) {
   check(!torch::GradMode::is_enabled(), function,

@@ -4,18 +4,18 @@ namespace kelvin {
 
 // Whether this thread is to compute with LibTorch's own operations, one by one, where kelvin has
 // kernels that do several of them in one pass.  Both give the same numbers but for rounding.
-bool is_plain();
+bool uses_reference_ops();
 
-// While it lives, this thread takes the plain path, or does not.
+// While it lives, this thread uses reference ops, or does not.
 class ReferenceOpsScope {
  public:
-  explicit ReferenceOpsScope(bool plain);
+  explicit ReferenceOpsScope(bool is_on);
   ~ReferenceOpsScope();
   ReferenceOpsScope(const ReferenceOpsScope&) = delete;
   ReferenceOpsScope& operator=(const ReferenceOpsScope&) = delete;
 
  private:
-  bool was_plain_;
+  bool was_on_;
 };
 
 // To be called where a gradient is computed by a kernel: an Error if the gradient of that gradient

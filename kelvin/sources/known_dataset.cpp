@@ -36,7 +36,7 @@ KnownDataset cifar10() {
           .licence = "no licence stated; research use, cite the report",
           .class_names = class_names("cifar10"),
           .mean = {0.4914, 0.4822, 0.4465},
-          .deviation = {0.2470, 0.2435, 0.2616},
+          .std_dev = {0.2470, 0.2435, 0.2616},
           .train_counts = each(10, 5000),
           .test_counts = each(10, 1000)};
 }
@@ -48,7 +48,7 @@ KnownDataset cifar100() {
           .licence = "no licence stated; research use, cite the report",
           .class_names = class_names("cifar100"),
           .mean = {0.5071, 0.4865, 0.4409},
-          .deviation = {0.2673, 0.2564, 0.2762},
+          .std_dev = {0.2673, 0.2564, 0.2762},
           .train_counts = each(100, 500),
           .test_counts = each(100, 100)};
 }
@@ -72,18 +72,18 @@ KnownDataset svhn() {
           .licence = "non-commercial use only",
           .class_names = class_names("digits"),
           .mean = {0.4377, 0.4438, 0.4728},
-          .deviation = {0.1980, 0.2010, 0.1970},
+          .std_dev = {0.1980, 0.2010, 0.1970},
           .train_counts = {4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659},
           .test_counts = {1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595}};
 }
 
 // What MNIST and those made after it have in common.
-KnownDataset grey_dataset(double mean, double deviation) {
+KnownDataset grey_dataset(double mean, double std_dev) {
   return {.channels = 1,
           .height = 28,
           .width = 28,
           .mean = {mean, mean, mean},
-          .deviation = {deviation, deviation, deviation}};
+          .std_dev = {std_dev, std_dev, std_dev}};
 }
 
 KnownDataset mnist() {
@@ -132,7 +132,7 @@ KnownDataset imagenet(const std::string& name) {
           .width = 224,
           .class_names = class_names(name),
           .mean = {0.485, 0.456, 0.406},
-          .deviation = {0.229, 0.224, 0.225}};
+          .std_dev = {0.229, 0.224, 0.225}};
 }
 
 KnownDataset imagenet100() {

@@ -78,7 +78,7 @@ struct KnownDataset {
   std::vector<std::string> class_names = {};
   // Of the training pixels in [0, 1] per channel, as published; of one channel repeated.
   std::array<double, 3> mean = {};
-  std::array<double, 3> deviation = {};
+  std::array<double, 3> std_dev = {};
   std::vector<int64_t> train_counts = {};  // images of each class; empty: not checked
   std::vector<int64_t> test_counts = {};
   std::vector<Layout> layouts = {};  // looked for in this order

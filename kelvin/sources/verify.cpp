@@ -119,7 +119,7 @@ PixelStatistics pixel_statistics(const RawImages& images) {
     const auto spread = Wide{count} * squares - Wide{values} * values;  // count^2 times variance
     const auto pixels_count = static_cast<double>(count);
     statistics.mean.push_back(static_cast<double>(values) / (255 * pixels_count));
-    statistics.deviation.push_back(std::sqrt(static_cast<double>(spread)) / (255 * pixels_count));
+    statistics.std_dev.push_back(std::sqrt(static_cast<double>(spread)) / (255 * pixels_count));
   }
   return statistics;
 }
@@ -153,7 +153,7 @@ void check_statistics(const KnownDataset& dataset, const SplitReport& split,
   };
   for (size_t i = 0; i < static_cast<size_t>(dataset.channels); ++i) {
     compare("mean", i, dataset.mean.at(i), split.statistics.mean.at(i));
-    compare("deviation", i, dataset.deviation.at(i), split.statistics.deviation.at(i));
+    compare("deviation", i, dataset.std_dev.at(i), split.statistics.std_dev.at(i));
   }
 }
 

@@ -37,8 +37,8 @@ std::vector<KnownFile> all_files(const Layout& layout);
 // Of all pixels of a channel, in [0, 1].  Summed in whole numbers, hence exact up to the last
 // division and square root.
 struct PixelStatistics {
-  std::vector<double> mean = {};       // [channels]
-  std::vector<double> deviation = {};  // of the population: divided by the number of pixels
+  std::vector<double> mean = {};     // [channels]
+  std::vector<double> std_dev = {};  // of the population: divided by the number of pixels
 };
 
 // No image, or pixels that do not fit the shape, is an Error.
@@ -73,8 +73,8 @@ struct VerifyOptions {
 };
 
 // Compares the dataset with what is published: size and md5 of each file, the number of images of
-// each class, and mean and deviation of the training pixels, to 5e-5.  Files that are not needed to
-// read it (names of classes) may be missing.  An Error only if the dataset is not there.
+// each class, and mean and standard deviation of the training pixels, to 5e-5.  Files that are not
+// needed to read it (names of classes) may be missing.  An Error only if the dataset is not there.
 VerifyReport verify(const KnownDataset& dataset, const std::filesystem::path& data_folder,
                     const VerifyOptions& options = {});
 

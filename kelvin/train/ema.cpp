@@ -26,7 +26,7 @@ bool lie_alike(const torch::Tensor& average, const torch::Tensor& weight) {
 template <class Scalar>
 bool add_to(std::vector<AveragedTensor<Scalar>>& tensors, const torch::Tensor& average,
             const torch::Tensor& weight) {
-  if (is_plain() || !lie_alike<Scalar>(average, weight)) return false;
+  if (uses_reference_ops() || !lie_alike<Scalar>(average, weight)) return false;
   tensors.push_back({.average = average.data_ptr<Scalar>(),
                      .newest = weight.data_ptr<Scalar>(),
                      .length = weight.numel()});

@@ -233,7 +233,7 @@ bool Optimizer::is_for_one_pass() const {
   });
 }
 
-void Optimizer::plain_step(double learning_rate) {
+void Optimizer::reference_step(double learning_rate) {
   if (options_.clip_norm > 0) {
     std::vector<torch::Tensor> parameters;
     for (const auto& part : parts_) parameters.push_back(part.parameter);
@@ -253,8 +253,8 @@ void Optimizer::plain_step(double learning_rate) {
 
 void Optimizer::step(double learning_rate) {
   torch::NoGradGuard no_grad;
-  if (is_plain() || !is_for_one_pass()) {
-    plain_step(learning_rate);
+  if (uses_reference_ops() || !is_for_one_pass()) {
+    reference_step(learning_rate);
   } else {
     OnePass(*this, learning_rate).run();
   }

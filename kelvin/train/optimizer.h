@@ -35,7 +35,7 @@ struct OptimizerOptions {
 };
 
 // Moves the parameters of a model, and log T if it is learnt: in one pass over them, or by
-// torch::optim on the plain path and where parameters lie elsewhere than in dense float32 or
+// torch::optim with reference ops and where parameters lie elsewhere than in dense float32 or
 // float64 tensors of the CPU.  What is remembered of earlier steps is the same for both.
 class Optimizer {
  public:
@@ -47,7 +47,7 @@ class Optimizer {
   void zero_gradients();
 
   // By the gradients that are there, clipped if wanted; what has none is left alone.  Gradients are
-  // of no use afterwards: only the plain path clips them in place.
+  // of no use afterwards: only reference ops clip them in place.
   void step(double learning_rate);
 
   // What it remembers of earlier steps, by "parameter/what".
@@ -66,7 +66,7 @@ class Optimizer {
   };
   class OnePass;
   bool is_for_one_pass() const;
-  void plain_step(double learning_rate);
+  void reference_step(double learning_rate);
 
   OptimizerOptions options_;
   std::vector<Part> parts_;  // each is a group of its own: they differ in decay and learning rate

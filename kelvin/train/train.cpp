@@ -246,7 +246,7 @@ class Training {
   }
 
   void step(const Batch& batch) {
-    const ReferenceOpsScope path(options_.is_plain);
+    const ReferenceOpsScope path(options_.uses_reference_ops);
     lap();
     state_.temperature = temperature_of_step(state_.step);
     state_.learning_rate = learning_rate_of_step(state_.step);

@@ -37,7 +37,7 @@ struct TrainOptions {
   OptimizerOptions optimizer = {};
   double ema_decay = 0;  // of the EMA of the weights; 0: no EMA
   Precision precision = Precision::fp32;
-  bool is_plain = false;  // with LibTorch's own operators, see ops/reference_ops.h
+  bool uses_reference_ops = false;  // LibTorch's own operators, see ops/reference_ops.h
   Augmentation augmentation = Augmentation::none;
   uint64_t seed = 0;                     // of the order of the samples and of their augmentation
   std::function<double()> seconds = {};  // a clock, if the parts of a step are to be timed

@@ -61,6 +61,20 @@ TEST(BenchTrain, TimesKelvinAlone) {
   EXPECT_TRUE(document.contains("machine"));
 }
 
+TEST(BenchTrain, TakesReferenceOpsUnderTheirFormerNameAsWell) {
+  const auto first_losses = [](const char* flag) {
+    const auto result =
+        short_bench("mlp", kTinyMlp + std::vector<std::string>{"--without-pytorch", "--threads",
+                                                               "1", "-o", "json", flag});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out).at("rows").at(0).at("kelvin").at("first_losses");
+  };
+  EXPECT_EQ(first_losses("--plain"), first_losses("--reference-ops"));
+  const auto help = run_tool({"bench", "train", "--help"}).out;
+  EXPECT_NE(help.find("--reference-ops"), std::string::npos) << help;
+  EXPECT_EQ(help.find("--plain"), std::string::npos) << help;
+}
+
 TEST(BenchTrain, AgreesWithPyTorch) {
   const auto result = short_bench("mlp", kTinyMlp + std::vector<std::string>{"-o", "json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

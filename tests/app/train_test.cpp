@@ -132,6 +132,23 @@ TEST(TrainVerb, PrintsTheResolvedConfigAndItsCostsWithoutRunning) {
   EXPECT_NE(csv.out.find("\nestimated_disk_bytes,"), std::string::npos) << csv.out;
 }
 
+TEST(TrainVerb, TakesReferenceOpsUnderTheirFormerNameAsWell) {
+  const TemporaryFolder folder;
+  const auto resolved = [&](const std::vector<std::string>& flags) {
+    const auto result = run_tool(with(tiny_run(folder / "run"), with({"--dry-run"}, flags)));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Config::parse(result.out, "stdout").values();
+  };
+  const auto expected = resolved({"--reference-ops"});
+  EXPECT_EQ(expected.at("train.plain"), true);
+  EXPECT_EQ(resolved({"--plain"}), expected);
+  EXPECT_EQ(resolved({"--plain", "--reference-ops"}), expected);
+  EXPECT_EQ(resolved({}).at("train.plain"), false);
+  const auto help = run_tool({"train", "--help"}).out;
+  EXPECT_NE(help.find("--reference-ops"), std::string::npos) << help;
+  EXPECT_EQ(help.find("--plain"), std::string::npos) << help;
+}
+
 TEST(TrainVerb, PrefersFlagsToTheFileAndAssignmentsToFlags) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "file.toml",

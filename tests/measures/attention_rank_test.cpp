@@ -25,7 +25,7 @@ AttentionRecord softmax_of(const torch::Tensor& logits, int64_t head_width = 0,
   const auto floats = logits.to(torch::kFloat32);
   return {.name = name,
           .logits = floats,
-          .shares = torch::softmax(floats, -1),
+          .weights = torch::softmax(floats, -1),
           .head_width = head_width};
 }
 
@@ -53,7 +53,7 @@ Record part_of(const Record& record, int64_t begin, int64_t end) {
   auto part = record;
   for (auto& layer : part.attention) {
     layer.logits = layer.logits.slice(0, begin, end);
-    layer.shares = layer.shares.slice(0, begin, end);
+    layer.weights = layer.weights.slice(0, begin, end);
   }
   return part;
 }
@@ -162,9 +162,9 @@ for layer in ("first", "second"):
                            -(p * np.log(p)).sum(-1).mean((0, 2)) / np.log(12)], 1)
 )",
                                {{"first/logits", record.attention[0].logits},
-                                {"first/shares", record.attention[0].shares},
+                                {"first/shares", record.attention[0].weights},
                                 {"second/logits", record.attention[1].logits},
-                                {"second/shares", record.attention[1].shares}});
+                                {"second/shares", record.attention[1].weights}});
   struct Quantity {
     std::string name;
     Definition definition;
@@ -301,7 +301,7 @@ TEST(AttentionRank, RejectsWhatItCannotRank) {
   EXPECT_EQ(message_of(softmax_of(noise({2, 1, 3, 1}, 81))),
             "attention_rank: layer 'attn' must have at least 2 keys, has 1");
   layer = softmax_of(noise({2, 1, 3, 3}, 82));
-  layer.shares = layer.shares.slice(3, 0, 2);
+  layer.weights = layer.weights.slice(3, 0, 2);
   EXPECT_EQ(message_of(layer),
             "attention_rank: layer 'attn' must have logits and shares [samples, heads, queries, "
             "keys], has [2, 1, 3, 3] and [2, 1, 3, 2]");

@@ -21,7 +21,7 @@ LayerRecord trained_layer(const std::string& name, const torch::Tensor& weight,
                           int64_t padding = 0) {
   auto leaf = weight.clone().requires_grad_();
   auto layer = layer_of(name, leaf, input, stride, padding);
-  loss(layer.product).backward();
+  loss(layer.pre_activation).backward();
   layer.gradient = leaf.grad();
   return layer;
 }

@@ -65,7 +65,7 @@ TEST(InputGrams, GiveTheProductsOfTheLayer) {
   const auto grams = grams_of({record});
   for (size_t i = 0; i < record.layers.size(); ++i) {
     const auto& layer = grams.layers()[i];
-    const auto product = product_matrix(record.layers[i].weight, record.layers[i].product);
+    const auto product = product_matrix(record.layers[i].weight, record.layers[i].pre_activation);
     expect_close(layer.weight.matmul(layer.input_gram()).matmul(layer.weight.t()),
                  product.matmul(product.t()), 1e-9);
   }

@@ -32,14 +32,14 @@ Record full_record(Split split, const std::string& ood, uint64_t seed) {
   first.name = "conv";
   first.weight = noise({2, 2, 3, 3}, 1002).to(torch::kFloat32);
   first.input = maps.to(torch::kFloat32);
-  first.product = torch::conv2d(first.input, first.weight);
+  first.pre_activation = torch::conv2d(first.input, first.weight);
   first.output = maps.relu().to(torch::kFloat32);
   LayerRecord last;
   last.name = "linear";
   last.weight = record.weight;
   last.bias = record.bias;
   last.input = record.features;
-  last.product = record.logits;
+  last.pre_activation = record.logits;
   last.output = record.logits;
   if (split == Split::train && ood.empty()) {
     first.gradient = noise({2, 2, 3, 3}, seed + 4).to(torch::kFloat32);
@@ -49,7 +49,7 @@ Record full_record(Split split, const std::string& ood, uint64_t seed) {
   const auto attention = noise({24, 2, 5, 3}, seed + 2).matmul(noise({24, 2, 3, 5}, seed + 3));
   record.attention = {{.name = "attention",
                        .logits = attention.to(torch::kFloat32),
-                       .shares = attention.softmax(-1).to(torch::kFloat32),
+                       .weights = attention.softmax(-1).to(torch::kFloat32),
                        .head_width = 3}};
   return record;
 }

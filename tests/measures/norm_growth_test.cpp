@@ -23,7 +23,7 @@ Readings grown(const std::vector<Record>& records, const Values& values = {}) {
 
 Readings grown(const torch::Tensor& weight, const torch::Tensor& input) {
   const auto layer = layer_of("linear", weight, input);
-  return grown({record_with_layers({layer}, layer.product)});
+  return grown({record_with_layers({layer}, layer.pre_activation)});
 }
 
 double value_of(const Readings& readings, const std::string& name, const std::string& layer = "") {
@@ -36,7 +36,7 @@ Record linear_network(const std::vector<torch::Tensor>& weights, const torch::Te
   auto rows = input;
   for (const auto& weight : weights) {
     layers.push_back(layer_of("layer" + std::to_string(layers.size()), weight, rows));
-    rows = layers.back().product;
+    rows = layers.back().pre_activation;
   }
   return record_with_layers(layers, rows);
 }
@@ -69,7 +69,7 @@ TEST(NormGrowth, HasPartsWhoseProductIsTheNorm) {
   const auto record = small_network(9, 1);
   const auto readings = grown({record});
   for (const auto& layer : record.layers) {
-    const auto norm = product_matrix(layer.weight, layer.product).norm().item<double>();
+    const auto norm = product_matrix(layer.weight, layer.pre_activation).norm().item<double>();
     const auto alignment = value_of(readings, "norm_alignment", layer.name);
     EXPECT_NEAR(value_of(readings, "norm_of_singular_values", layer.name) * alignment, norm,
                 1e-9 * norm);

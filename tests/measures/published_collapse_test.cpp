@@ -41,7 +41,7 @@ class PublishedCollapse : public RealData {
         kept.push_back(record);
         auto& layers = kept.back().layers;
         std::erase_if(layers, [](const auto& each) { return !kLayers.contains(each.name); });
-        for (auto& layer : layers) layer.input = layer.product = torch::Tensor();
+        for (auto& layer : layers) layer.input = layer.pre_activation = torch::Tensor();
       });
       return kept;
     };

@@ -23,7 +23,7 @@ AttentionOptions options_from(const Values& values) {
   return options;
 }
 
-// Double precision, weights large enough for shares that differ.
+// Double precision, parameters large enough for attention weights that differ.
 std::shared_ptr<Attention> attention_of(const AttentionOptions& options) {
   torch::NoGradGuard no_grad;
   auto attention = std::make_shared<Attention>(options);
@@ -61,26 +61,26 @@ TEST(Attention, AgreesWithNumPyHeadByHead) {
   for (const auto& item : attention->named_parameters()) inputs[item.key()] = item.value().detach();
   const auto expected = oracle(R"(
 qkv = x["tokens"] @ x["qkv.weight"].T + x["qkv.bias"]
-logits, shares, mixed = [], [], []
+logits, weights, mixed = [], [], []
 for head in range(3):
     q, k, v = (qkv[..., 12 * i + 4 * head:12 * i + 4 * head + 4] for i in range(3))
     logits.append(q @ k.transpose(0, 2, 1) / 2)
     e = np.exp(logits[-1])
-    shares.append(e / e.sum(-1, keepdims=True))
-    mixed.append(shares[-1] @ v)
+    weights.append(e / e.sum(-1, keepdims=True))
+    mixed.append(weights[-1] @ v)
 out["logits"] = np.stack(logits, 1)
-out["shares"] = np.stack(shares, 1)
+out["weights"] = np.stack(weights, 1)
 out["output"] = x["residual"] + np.concatenate(mixed, -1) @ x["proj.weight"].T + x["proj.bias"]
 )",
                                inputs);
   expect_close(result.output, expected.at("output"), 1e-12);
   ASSERT_EQ(result.taps.attention().size(), 1U);
-  const auto& tap = result.taps.attention()[0];
-  EXPECT_EQ(tap.name, "attn");
-  EXPECT_EQ(tap.head_width, 4);
-  expect_close(tap.logits, expected.at("logits"), 1e-12);
-  expect_close(tap.shares, expected.at("shares"), 1e-12);
-  EXPECT_GT(tap.shares.max().item<double>(), 0.8) << "attention is flat";
+  const auto& record = result.taps.attention()[0];
+  EXPECT_EQ(record.name, "attn");
+  EXPECT_EQ(record.head_width, 4);
+  expect_close(record.logits, expected.at("logits"), 1e-12);
+  expect_close(record.weights, expected.at("weights"), 1e-12);
+  EXPECT_GT(record.weights.max().item<double>(), 0.8) << "attention is flat";
 }
 
 TEST(Attention, GivesTheSameBitsWithTapsAndWithout) {
@@ -96,16 +96,16 @@ TEST(Attention, GivesTheSameBitsWithTapsAndWithout) {
 TEST(Attention, HasRowsThatSumToOne) {
   for (const char* map : {"softmax", "sparsemax", "entmax15", "top_k"}) {
     const auto attention = attention_of({{"attention", map}});
-    const auto shares = seen(*attention, kTokens, kResidual).taps.attention()[0].shares;
-    ASSERT_EQ(shares.sizes(), (torch::IntArrayRef{2, kHeads, 7, 7}));
-    expect_close(shares.sum(-1), torch::ones({2, kHeads, 7}), 1e-14);
+    const auto weights = seen(*attention, kTokens, kResidual).taps.attention()[0].weights;
+    ASSERT_EQ(weights.sizes(), (torch::IntArrayRef{2, kHeads, 7, 7}));
+    expect_close(weights.sum(-1), torch::ones({2, kHeads, 7}), 1e-14);
   }
 }
 
 TEST(Attention, UsesTheMapOfItsSettings) {
   const auto zeros = [](const Values& values) {
     const auto result = seen(*attention_of(values), kTokens, kResidual);
-    return (result.taps.attention()[0].shares == 0).sum(-1);
+    return (result.taps.attention()[0].weights == 0).sum(-1);
   };
   EXPECT_EQ(zeros({}).max().item<int64_t>(), 0);
   EXPECT_GT(zeros({{"attention", "sparsemax"}}).to(torch::kFloat64).mean().item<double>(), 1);
@@ -147,12 +147,12 @@ TEST(Attention, TapsItsLinearMaps) {
   ASSERT_EQ(layers.size(), 2U);
   EXPECT_EQ(layers[0].name, "attn.qkv");
   EXPECT_TRUE(layers[0].input.equal(kTokens));
-  EXPECT_TRUE(layers[0].output.is_same(layers[0].product));
+  EXPECT_TRUE(layers[0].output.is_same(layers[0].pre_activation));
   EXPECT_EQ(layers[1].name, "attn.proj");
   EXPECT_TRUE(layers[1].output.equal(result.output));
-  expect_close(layers[1].product, result.output - kResidual, 1e-13);
-  expect_close(layers[1].input.matmul(layers[1].weight.t()) + layers[1].bias, layers[1].product,
-               1e-13);
+  expect_close(layers[1].pre_activation, result.output - kResidual, 1e-13);
+  expect_close(layers[1].input.matmul(layers[1].weight.t()) + layers[1].bias,
+               layers[1].pre_activation, 1e-13);
 }
 
 TEST(Attention, CountsItsLinearMapsAndItsTwoProducts) {

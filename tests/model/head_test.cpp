@@ -47,20 +47,20 @@ TEST(Head, NormalisesFeatures) {
   const auto model = mlp({{"norm_before_logits", "layer"}});
   Taps taps;
   const auto logits = logits_of(*model, &taps);
-  const auto& tap = taps.layers().back();
-  EXPECT_LT(tap.input.mean(1).abs().max().item<double>(), 1e-5);
-  EXPECT_TRUE(tap.output.is_same(logits));
-  EXPECT_TRUE(tap.product.is_same(tap.output));
+  const auto& classifier = taps.layers().back();
+  EXPECT_LT(classifier.input.mean(1).abs().max().item<double>(), 1e-5);
+  EXPECT_TRUE(classifier.output.is_same(logits));
+  EXPECT_TRUE(classifier.pre_activation.is_same(classifier.output));
 }
 
-TEST(Head, TapsTheProductBeforeANormalisation) {
+TEST(Head, RecordsThePreActivationBeforeANormalisation) {
   const auto model = mlp({{"norm_after_logits", "layer"}});
   Taps taps;
   const auto logits = logits_of(*model, &taps);
-  const auto& tap = taps.layers().back();
-  EXPECT_TRUE(
-      torch::allclose(tap.input.matmul(tap.weight.t()) + tap.bias, tap.product, 1e-5, 1e-6));
-  EXPECT_FALSE(torch::allclose(tap.product, logits));
+  const auto& classifier = taps.layers().back();
+  EXPECT_TRUE(torch::allclose(classifier.input.matmul(classifier.weight.t()) + classifier.bias,
+                              classifier.pre_activation, 1e-5, 1e-6));
+  EXPECT_FALSE(torch::allclose(classifier.pre_activation, logits));
 }
 
 class ScaledHead : public testing::TestWithParam<std::string> {};

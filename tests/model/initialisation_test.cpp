@@ -22,7 +22,7 @@ torch::Tensor parameter(const Model& model, const std::string& name) {
   return model.named_parameters()[name];
 }
 
-double deviation(const Model& model, const std::string& name) {
+double std_dev(const Model& model, const std::string& name) {
   return parameter(model, name).std().item<double>();
 }
 
@@ -38,27 +38,27 @@ TEST(Initialise, LeavesTheUsualWeightsAsTheyAre) {
 
 TEST(Initialise, DrawsByFanIn) {
   const auto model = initialised("mlp", kWide, {.scheme = InitScheme::he});
-  EXPECT_NEAR(deviation(*model, "layers.0.weight"), std::sqrt(2.0 / 3072), 1e-4);
-  EXPECT_NEAR(deviation(*model, "layers.1.weight"), std::sqrt(2.0 / 512), 3e-4);
+  EXPECT_NEAR(std_dev(*model, "layers.0.weight"), std::sqrt(2.0 / 3072), 1e-4);
+  EXPECT_NEAR(std_dev(*model, "layers.1.weight"), std::sqrt(2.0 / 512), 3e-4);
   EXPECT_EQ(parameter(*model, "layers.1.bias").abs().max().item<double>(), 0);
 }
 
 TEST(Initialise, DrawsByBothFans) {
   const auto model = initialised("mlp", kWide, {.scheme = InitScheme::xavier});
-  EXPECT_NEAR(deviation(*model, "layers.0.weight"), std::sqrt(2.0 / (3072 + 512)), 1e-4);
+  EXPECT_NEAR(std_dev(*model, "layers.0.weight"), std::sqrt(2.0 / (3072 + 512)), 1e-4);
 }
 
-TEST(Initialise, DrawsAtAFixedDeviationWhateverTheWidth) {
+TEST(Initialise, DrawsAtAFixedStandardDeviationWhateverTheWidth) {
   for (const int64_t width : {128, 512}) {
     const auto model = initialised("mlp", {{"width", width}, {"depth", 3}},
-                                   {.scheme = InitScheme::fixed, .deviation = 0.3});
-    EXPECT_NEAR(deviation(*model, "layers.1.weight"), 0.3, 0.01);
+                                   {.scheme = InitScheme::fixed, .std_dev = 0.3});
+    EXPECT_NEAR(std_dev(*model, "layers.1.weight"), 0.3, 0.01);
   }
 }
 
 TEST(Initialise, CountsTheKernelOfAConvolutionIntoItsFan) {
   const auto model = initialised("resnet18", {{"width", 0.5}}, {.scheme = InitScheme::he});
-  EXPECT_NEAR(deviation(*model, "layer3.1.conv2.weight"), std::sqrt(2.0 / (128 * 9)), 3e-4);
+  EXPECT_NEAR(std_dev(*model, "layer3.1.conv2.weight"), std::sqrt(2.0 / (128 * 9)), 3e-4);
   // Normalisations are no weight layers.
   EXPECT_EQ(parameter(*model, "bn1.weight").min().item<double>(), 1);
 }
@@ -98,7 +98,7 @@ TEST(Initialise, DrawsTheLastLayerFromANarrowInterval) {
     EXPECT_GT(last->weight.abs().max().item<double>(), limit / 2);
     EXPECT_EQ(last->bias.abs().max().item<double>(), 0);
     EXPECT_NEAR(last->weight.std().item<double>(), limit / std::sqrt(3.0), 0.03 * limit);
-    EXPECT_GT(deviation(*model, "layers.0.weight"), 1e-3);
+    EXPECT_GT(std_dev(*model, "layers.0.weight"), 1e-3);
   }
 }
 

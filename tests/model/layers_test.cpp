@@ -25,21 +25,23 @@ TEST(SameConvolution, KeepsTheSizeOfMapsAtStrideOne) {
   EXPECT_TRUE(same_convolution(2, 5, 3, 1, /*has_bias=*/true)->bias.defined());
 }
 
-TEST(TapOf, RemembersTheGeometryOfAConvolution) {
+TEST(LayerRecord, RemembersTheGeometryOfAConvolution) {
   const auto convolution = same_convolution(2, 5, 7, 2);
-  const auto tap = tap_of("a", convolution, torch::zeros({1}), torch::ones({1}), torch::ones({2}));
-  EXPECT_EQ(tap.stride, 2);
-  EXPECT_EQ(tap.padding, 3);
-  EXPECT_TRUE(tap.weight.is_same(convolution->weight));
-  EXPECT_FALSE(tap.bias.defined());
-  EXPECT_EQ(tap.product.size(0), 1);
-  EXPECT_EQ(tap.output.size(0), 2);
+  const auto layer =
+      layer_record("a", convolution, torch::zeros({1}), torch::ones({1}), torch::ones({2}));
+  EXPECT_EQ(layer.stride, 2);
+  EXPECT_EQ(layer.padding, 3);
+  EXPECT_TRUE(layer.weight.is_same(convolution->weight));
+  EXPECT_FALSE(layer.bias.defined());
+  EXPECT_EQ(layer.pre_activation.size(0), 1);
+  EXPECT_EQ(layer.output.size(0), 2);
 }
 
-TEST(TapOf, RemembersABias) {
+TEST(LayerRecord, RemembersABias) {
   const torch::nn::Linear linear(3, 4);
-  const auto tap = tap_of("a", linear, torch::zeros({1}), torch::ones({1}), torch::ones({1}));
-  EXPECT_TRUE(tap.bias.is_same(linear->bias));
+  const auto layer =
+      layer_record("a", linear, torch::zeros({1}), torch::ones({1}), torch::ones({1}));
+  EXPECT_TRUE(layer.bias.is_same(linear->bias));
 }
 
 TEST(LargeImages, AreThoseOfImageNet) {
@@ -71,20 +73,20 @@ TEST(NormedRelu, IsTheSameOnBothPaths) {
   torch::manual_seed(0);
   const auto maps = torch::randn({4, 16, 8, 8}).contiguous(torch::MemoryFormat::ChannelsLast);
   const auto added = torch::randn_like(maps);
-  const auto run = [&](bool plain, bool adds, torch::nn::BatchNorm2d& norm) {
-    const ReferenceOpsScope path(plain);
+  const auto run = [&](bool is_reference, bool adds, torch::nn::BatchNorm2d& norm) {
+    const ReferenceOpsScope path(is_reference);
     return normed_relu(norm, maps, adds ? added : torch::Tensor()).detach();
   };
   for (const bool adds : {false, true}) {
-    torch::nn::BatchNorm2d plain_norm(16);
+    torch::nn::BatchNorm2d reference_norm(16);
     torch::nn::BatchNorm2d fast_norm(16);
-    EXPECT_TRUE(run(true, adds, plain_norm).allclose(run(false, adds, fast_norm), 1e-5, 1e-6));
-    EXPECT_TRUE(plain_norm->running_mean.allclose(fast_norm->running_mean, 1e-5, 1e-7));
-    EXPECT_TRUE(plain_norm->running_var.allclose(fast_norm->running_var, 1e-5, 1e-7));
+    EXPECT_TRUE(run(true, adds, reference_norm).allclose(run(false, adds, fast_norm), 1e-5, 1e-6));
+    EXPECT_TRUE(reference_norm->running_mean.allclose(fast_norm->running_mean, 1e-5, 1e-7));
+    EXPECT_TRUE(reference_norm->running_var.allclose(fast_norm->running_var, 1e-5, 1e-7));
     EXPECT_EQ(fast_norm->num_batches_tracked.item<int64_t>(), 1);
     fast_norm->eval();
-    plain_norm->eval();
-    EXPECT_TRUE(run(true, adds, plain_norm).allclose(run(false, adds, fast_norm), 1e-5, 1e-6));
+    reference_norm->eval();
+    EXPECT_TRUE(run(true, adds, reference_norm).allclose(run(false, adds, fast_norm), 1e-5, 1e-6));
     EXPECT_EQ(fast_norm->num_batches_tracked.item<int64_t>(), 1);
   }
 }
@@ -95,10 +97,10 @@ TEST(ResidualSum, HasTheSameBitsOnBothPaths) {
   const auto added = torch::randn({3, 5}).to(torch::kBFloat16);
   for (const auto& [left, right] : {std::pair(residual, added), std::pair(added, residual)}) {
     const ReferenceOpsScope path(true);
-    const auto plain = residual_sum(left, right);
-    EXPECT_EQ(plain.scalar_type(), torch::kFloat32);
+    const auto reference = residual_sum(left, right);
+    EXPECT_EQ(reference.scalar_type(), torch::kFloat32);
     const ReferenceOpsScope other(false);
-    EXPECT_TRUE(plain.equal(residual_sum(left, right)));
+    EXPECT_TRUE(reference.equal(residual_sum(left, right)));
   }
 }
 
@@ -143,12 +145,12 @@ torch::Tensor loss_of(Model& model, const torch::Tensor& images,
 }
 
 // The gradients of all parameters in one training step.
-torch::Tensor gradients_of(const std::string& name, torch::ScalarType type, bool is_plain,
+torch::Tensor gradients_of(const std::string& name, torch::ScalarType type, bool is_reference,
                            Precision precision = Precision::fp32) {
   const auto model = trainable(name, type);
   torch::manual_seed(4);
   const auto images = torch::rand({8, 3, 32, 32}).to(type);
-  const ReferenceOpsScope path(is_plain);
+  const ReferenceOpsScope path(is_reference);
   loss_of(*model, images, precision).backward();
   std::vector<torch::Tensor> all;
   for (const auto& parameter : model->parameters()) {
@@ -164,19 +166,19 @@ class ModelPaths : public testing::TestWithParam<std::string> {};
 // transforms by themselves cost one or two digits.
 TEST_P(ModelPaths, AgreeButForRounding) {
   const auto& name = GetParam();
-  const auto plain = gradients_of(name, torch::kFloat32, true);
+  const auto reference = gradients_of(name, torch::kFloat32, true);
   const auto fast = gradients_of(name, torch::kFloat32, false);
   const auto exact = gradients_of(name, torch::kFloat64, true);
   const auto scale = exact.norm().item<double>();
-  const auto plain_error = (plain - exact).norm().item<double>();
+  const auto reference_error = (reference - exact).norm().item<double>();
   const auto fast_error = (fast - exact).norm().item<double>();
   ASSERT_TRUE(std::isfinite(scale));
   // For those who ask for a report (--gtest_output=json).
-  RecordProperty("plain_error", std::to_string(plain_error / scale));
-  RecordProperty("fast_over_plain", std::to_string(fast_error / plain_error));
-  EXPECT_LT(plain_error, 0.1 * scale);
-  EXPECT_LT(fast_error, 300 * plain_error + 1e-5 * scale);
-  EXPECT_LT(fast_error, 30 * plain_error + (is_convolutional(name) ? 1e-2 : 1e-5) * scale);
+  RecordProperty("reference_error", std::to_string(reference_error / scale));
+  RecordProperty("fast_over_reference", std::to_string(fast_error / reference_error));
+  EXPECT_LT(reference_error, 0.1 * scale);
+  EXPECT_LT(fast_error, 300 * reference_error + 1e-5 * scale);
+  EXPECT_LT(fast_error, 30 * reference_error + (is_convolutional(name) ? 1e-2 : 1e-5) * scale);
   EXPECT_LT(fast_error, 0.1 * scale);
 }
 
@@ -184,20 +186,20 @@ TEST_P(ModelPaths, AreAsFarFromDoublePrecisionInBfloat16) {
   if (!multiplies_bfloat16(torch::kCPU)) GTEST_SKIP() << "no products of bfloat16";
   const auto& name = GetParam();
   const auto exact = gradients_of(name, torch::kFloat64, true);
-  const auto plain = gradients_of(name, torch::kFloat32, true, Precision::bf16);
+  const auto reference = gradients_of(name, torch::kFloat32, true, Precision::bf16);
   const auto fast = gradients_of(name, torch::kFloat32, false, Precision::bf16);
-  const auto plain_error = (plain - exact).norm().item<double>();
+  const auto reference_error = (reference - exact).norm().item<double>();
   const auto fast_error = (fast - exact).norm().item<double>();
   const auto scale = exact.norm().item<double>();
-  RecordProperty("plain_error", std::to_string(plain_error / scale));
-  RecordProperty("fast_over_plain", std::to_string(fast_error / plain_error));
-  EXPECT_LT(fast_error, 1.5 * plain_error + 0.02 * scale);
+  RecordProperty("reference_error", std::to_string(reference_error / scale));
+  RecordProperty("fast_over_reference", std::to_string(fast_error / reference_error));
+  EXPECT_LT(fast_error, 1.5 * reference_error + 0.02 * scale);
   // Where deep networks were just drawn, either path may be off by as much as the gradient itself.
   const auto cosine = [&](const torch::Tensor& gradients) {
     return torch::cosine_similarity(gradients, exact, 0).item<double>();
   };
-  EXPECT_GT(cosine(fast), cosine(plain) - 0.1);
-  EXPECT_NEAR(std::log2(fast.norm().item<double>() / plain.norm().item<double>()), 0, 0.5);
+  EXPECT_GT(cosine(fast), cosine(reference) - 0.1);
+  EXPECT_NEAR(std::log2(fast.norm().item<double>() / reference.norm().item<double>()), 0, 0.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Registered, ModelPaths, testing::ValuesIn(models().names()),

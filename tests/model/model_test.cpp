@@ -12,8 +12,8 @@
 
 namespace kelvin::model_test {
 
-Tap tap_of(const torch::Tensor& weight, const torch::Tensor& product) {
-  return {.name = "layer", .weight = weight, .product = product};
+LayerRecord recorded_layer(const torch::Tensor& weight, const torch::Tensor& pre_activation) {
+  return {.name = "layer", .weight = weight, .pre_activation = pre_activation};
 }
 
 TEST(Taps, AreEmptyAtFirst) {
@@ -24,20 +24,20 @@ TEST(Taps, AreEmptyAtFirst) {
 
 TEST(Taps, CountALinearLayerAsInputsTimesOutputsPerSample) {
   Taps taps;
-  taps.record(tap_of(torch::zeros({5, 7}), torch::zeros({3, 5})));
+  taps.record(recorded_layer(torch::zeros({5, 7}), torch::zeros({3, 5})));
   EXPECT_EQ(taps.macs(), 3 * 5 * 7);
 }
 
 TEST(Taps, CountAConvolutionOncePerPixel) {
   Taps taps;
-  taps.record(tap_of(torch::zeros({4, 2, 3, 3}), torch::zeros({2, 4, 6, 5})));
+  taps.record(recorded_layer(torch::zeros({4, 2, 3, 3}), torch::zeros({2, 4, 6, 5})));
   EXPECT_EQ(taps.macs(), 2 * (6 * 5) * (4 * 2 * 3 * 3));
 }
 
 TEST(Taps, AddUpOverLayersInOrder) {
   Taps taps;
-  auto first = tap_of(torch::zeros({5, 7}), torch::zeros({1, 5}));
-  auto second = tap_of(torch::zeros({2, 5}), torch::zeros({1, 2}));
+  auto first = recorded_layer(torch::zeros({5, 7}), torch::zeros({1, 5}));
+  auto second = recorded_layer(torch::zeros({2, 5}), torch::zeros({1, 2}));
   first.name = "first";
   second.name = "second";
   taps.record(first);
@@ -57,7 +57,7 @@ TEST(Taps, CountWhatIsNoLayer) {
 
 TEST(Taps, CountAttentionAsItsTwoProducts) {
   Taps taps;
-  taps.record({.name = "attention", .logits = torch::zeros({1, 2, 3, 3}), .shares = {}}, 99);
+  taps.record({.name = "attention", .logits = torch::zeros({1, 2, 3, 3}), .weights = {}}, 99);
   EXPECT_EQ(taps.macs(), 99);
   EXPECT_TRUE(taps.layers().empty());
   ASSERT_EQ(taps.attention().size(), 1U);
@@ -66,11 +66,11 @@ TEST(Taps, CountAttentionAsItsTwoProducts) {
 
 TEST(Taps, HoldOnToTheLastLayerOnlyIfThatSuffices) {
   Taps taps({.layers = false, .attention = false});
-  taps.record(tap_of(torch::zeros({5, 7}), torch::zeros({1, 5})));
-  auto second = tap_of(torch::zeros({2, 5}), torch::zeros({1, 2}));
+  taps.record(recorded_layer(torch::zeros({5, 7}), torch::zeros({1, 5})));
+  auto second = recorded_layer(torch::zeros({2, 5}), torch::zeros({1, 2}));
   second.name = "second";
   taps.record(second);
-  taps.record({.name = "attention", .logits = torch::zeros({1, 2, 3, 3}), .shares = {}}, 1);
+  taps.record({.name = "attention", .logits = torch::zeros({1, 2, 3, 3}), .weights = {}}, 1);
   EXPECT_EQ(taps.macs(), 35 + 10 + 1);
   ASSERT_EQ(taps.layers().size(), 1U);
   EXPECT_EQ(taps.layers()[0].name, "second");
@@ -155,7 +155,7 @@ TEST_P(EveryModel, RecordsShapesThatMultiply) {
                        .mm(input_matrix(layer.weight, layer.input,
                                         {.stride = layer.stride, .padding = layer.padding}));
     if (layer.bias.defined()) product = product + layer.bias.unsqueeze(1);
-    const auto expected = product_matrix(layer.weight, layer.product);
+    const auto expected = product_matrix(layer.weight, layer.pre_activation);
     ASSERT_EQ(product.sizes(), expected.sizes()) << layer.name;
     const auto scale = expected.abs().max().item<double>();
     EXPECT_LE((product - expected).abs().max().item<double>(), 1e-5 * scale) << layer.name;

@@ -117,8 +117,8 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
     torch::Tensor gradient;  // all of them, one behind the other
   };
 
-  static Pass pass(Precision precision, bool is_native, bool is_plain = false) {
-    const ReferenceOpsScope path(is_plain);
+  static Pass pass(Precision precision, bool is_native, bool is_reference = false) {
+    const ReferenceOpsScope path(is_reference);
     const auto network = model();
     torch::manual_seed(3);
     const auto images = torch::randn({4, 3, 32, 32});
@@ -144,7 +144,7 @@ class EveryModelInBfloat16 : public testing::TestWithParam<std::string> {
 TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32AsLibTorchsAutocast) {
   const auto exact = pass(Precision::fp32, kNative);
   const auto emulated = pass(Precision::bf16, kEmulated);
-  const auto native = pass(Precision::bf16, kNative, /*is_plain=*/true);
+  const auto native = pass(Precision::bf16, kNative, /*is_reference=*/true);
   EXPECT_GT(relative(emulated.logits, exact.logits), 1e-5);  // it did round
   EXPECT_LT(relative(emulated.logits, exact.logits), 0.1);
   // Which way a sum is rounded differs, how far it is off does not: gradients of ReLU networks
@@ -160,10 +160,10 @@ TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32AsLibTorchsAutocast) {
 // Our own kernels round where LibTorch's do, weights not even once they are multiplied.
 TEST_P(EveryModelInBfloat16, IsAsCloseToFloat32WithItsOwnKernels) {
   const auto exact = pass(Precision::fp32, kNative);
-  const auto plain = pass(Precision::bf16, kNative, /*is_plain=*/true);
+  const auto reference = pass(Precision::bf16, kNative, /*is_reference=*/true);
   const auto fast = pass(Precision::bf16, kNative);
   for (const auto part : {&Pass::logits, &Pass::gradient}) {
-    EXPECT_LT(relative(fast.*part, exact.*part), 2 * relative(plain.*part, exact.*part));
+    EXPECT_LT(relative(fast.*part, exact.*part), 2 * relative(reference.*part, exact.*part));
   }
 }
 

@@ -160,7 +160,7 @@ void expect_relatively_close(const torch::Tensor& actual, const torch::Tensor& e
 TEST_P(Torchvision, GivesTheSameOutputsGradientsAndCounts) {
   const auto& twin = GetParam();
   const auto model = built();
-  const ReferenceOpsScope plain(true);  // layers_test.cpp compares the paths
+  const ReferenceOpsScope reference(true);  // layers_test.cpp compares the paths
   Taps taps;
   if (twin.with_gradients) {
     const auto logits = model->forward(images_for(twin), &taps);

@@ -76,7 +76,7 @@ class TwiceScaled : public Model {
   torch::Tensor forward(const torch::Tensor& images, Taps* taps) override {
     const auto input = early_ * images.flatten(1);
     const auto product = linear_(input);
-    if (taps) taps->record(tap_of("linear", linear_, input, product, product));
+    if (taps) taps->record(layer_record("linear", linear_, input, product, product));
     return head_.forward(late_ * product, "head", taps);
   }
   Head* head() override { return &head_; }

@@ -117,8 +117,8 @@ TEST(Vit, IsTorchvisionsVitBase) {
   EXPECT_NEAR(static_cast<double>(taps.macs()), 17.56e9, 0.005e9);
   EXPECT_EQ(taps.layers().size(), 50U);
   double sharpest = 0;
-  for (const auto& tap : taps.attention()) {
-    sharpest = std::max(sharpest, tap.shares.max().item<double>());
+  for (const auto& layer : taps.attention()) {
+    sharpest = std::max(sharpest, layer.weights.max().item<double>());
   }
   EXPECT_GT(sharpest, 0.5) << "attention is flat";
   inputs["images"] = images;
@@ -186,7 +186,7 @@ TEST(Vit, HasTheParameterNamesOfTimm) {
 TEST(Vit, TapsItsLayersInOrder) {
   const auto taps = taps_of(*small_vit(), torch::randn({2, 3, 16, 16}));
   std::vector<std::string> names;
-  for (const auto& tap : taps.layers()) names.push_back(tap.name);
+  for (const auto& layer : taps.layers()) names.push_back(layer.name);
   EXPECT_EQ(names, (std::vector<std::string>{
                        "patch_embed.proj", "blocks.0.attn.qkv", "blocks.0.attn.proj",
                        "blocks.0.mlp.fc1", "blocks.0.mlp.fc2", "blocks.1.attn.qkv",
@@ -217,13 +217,13 @@ TEST(Vit, TapsWhatBecomesOfEachProduct) {
   expect_close(tokens[1][0], (parameters["cls_token"][0][0] + positions[0]).detach(), 1e-6);
   expect_close(tokens[1][1 + 4 * 2 + 3], patch[1].select(1, 2).select(1, 3) + positions[12], 1e-5);
   // Residual adds, block by block, and the GELU between.
-  expect_close(layers[2].output, tokens + layers[2].product, 1e-5);
-  expect_close(layers[4].output, layers[2].output + layers[4].product, 1e-5);
-  expect_close(layers[6].output, layers[4].output + layers[6].product, 1e-5);
-  expect_close(layers[3].output, torch::gelu(layers[3].product), 0);
+  expect_close(layers[2].output, tokens + layers[2].pre_activation, 1e-5);
+  expect_close(layers[4].output, layers[2].output + layers[4].pre_activation, 1e-5);
+  expect_close(layers[6].output, layers[4].output + layers[6].pre_activation, 1e-5);
+  expect_close(layers[3].output, torch::gelu(layers[3].pre_activation), 0);
   EXPECT_TRUE(layers[4].input.equal(layers[3].output));
   for (const auto& layer : {layers[1], layers[4], layers[9]}) {
-    expect_close(layer.product, layer.input.matmul(layer.weight.t()) + layer.bias, 1e-4);
+    expect_close(layer.pre_activation, layer.input.matmul(layer.weight.t()) + layer.bias, 1e-4);
   }
 }
 
@@ -265,19 +265,19 @@ TEST(Vit, StartsAsTimms) {
   for (const auto& item : model->named_parameters()) {
     const auto& name = item.key();
     const auto values = item.value().detach();
-    const double deviation = values.numel() > 1 ? values.std().item<double>() : 0;
+    const double std_dev = values.numel() > 1 ? values.std().item<double>() : 0;
     if (name == "cls_token") {
-      EXPECT_NEAR(deviation, 1e-6, 0.2e-6);
+      EXPECT_NEAR(std_dev, 1e-6, 0.2e-6);
     } else if (name == "patch_embed.proj.weight" || name == "patch_embed.proj.bias") {
       const double bound = 1 / std::sqrt(3 * 4 * 4);  // the default of convolutions
       EXPECT_LE(values.abs().max().item<double>(), bound);
-      EXPECT_NEAR(deviation, bound / std::sqrt(3), 0.15 * bound);
+      EXPECT_NEAR(std_dev, bound / std::sqrt(3), 0.15 * bound);
     } else if (name.find("norm") != std::string::npos) {
       expect_close(values, torch::full_like(values, name.ends_with("weight") ? 1 : 0), 0);
     } else if (name.ends_with("bias")) {
       expect_close(values, torch::zeros_like(values), 0);
     } else {
-      EXPECT_NEAR(deviation, 0.02, 0.001) << name;
+      EXPECT_NEAR(std_dev, 0.02, 0.001) << name;
       EXPECT_NEAR(values.mean().item<double>(), 0, 0.001) << name;
     }
   }
@@ -319,8 +319,8 @@ TEST(Vit, HasNoBiasInAnyLinearMapIfToldSo) {
     EXPECT_TRUE(item.key().find("norm") != std::string::npos || !item.key().ends_with("bias"))
         << item.key();
   }
-  for (const auto& tap : taps_of(*model, torch::randn({2, 3, 16, 16})).layers()) {
-    EXPECT_FALSE(tap.bias.defined()) << tap.name;
+  for (const auto& layer : taps_of(*model, torch::randn({2, 3, 16, 16})).layers()) {
+    EXPECT_FALSE(layer.bias.defined()) << layer.name;
   }
 }
 
@@ -336,12 +336,12 @@ TEST(Vit, HandsItsSettingsToAttention) {
 
   const auto sparse = small_vit({{"attention", "sparsemax"}});
   draw_noise(*sparse, 0.3);
-  const auto shares = taps_of(*sparse, images).attention()[1].shares;
-  EXPECT_GT((shares == 0).sum().item<int64_t>(), shares.numel() / 2);
-  expect_close(shares.sum(-1), torch::ones({2, 3, 17}), 1e-6);
+  const auto weights = taps_of(*sparse, images).attention()[1].weights;
+  EXPECT_GT((weights == 0).sum().item<int64_t>(), weights.numel() / 2);
+  expect_close(weights.sum(-1), torch::ones({2, 3, 17}), 1e-6);
 
   const auto top = small_vit({{"attention", "top_k"}, {"attention_k", 3}});
-  EXPECT_EQ((taps_of(*top, images).attention()[1].shares > 0).sum(-1).max().item<int64_t>(), 3);
+  EXPECT_EQ((taps_of(*top, images).attention()[1].weights > 0).sum(-1).max().item<int64_t>(), 3);
 }
 
 TEST(Vit, DropsInTrainingOnly) {

@@ -5,11 +5,14 @@
 #include <torch/types.h>
 
 #include <limits>
+#include <vector>
 
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
 namespace kelvin::streamed_regression_test {
+
+const std::vector<double> kPenalties = {1e-1, 1e-2, 1e-3};
 
 struct Problem {
   torch::Tensor features;  // float32
@@ -77,16 +80,17 @@ TEST(PreconditionedRegression, IgnoresScaleAndShiftOfAllFeatures) {
   const auto problem = noisy_problem(1000, 10);
   auto moved = problem;
   moved.features = problem.features * 1024 + 512;
-  const auto plain = trained(problem, {.classes = 4});
-  const auto same = trained(moved, {.classes = 4});
+  const auto plain = trained(problem, {.classes = 4, .l2 = kPenalties});
+  const auto same = trained(moved, {.classes = 4, .l2 = kPenalties});
   const auto scores = plain.scores(problem.features);
   expect_close(same.scores(moved.features), scores, 0.05 * scores.abs().max().item<double>());
 }
 
 TEST(PreconditionedRegression, IsTheSameTwice) {
   const auto problem = noisy_problem(600, 10);
-  const auto first = trained(problem, {.classes = 4});
-  EXPECT_TRUE(torch::equal(first.weight, trained(problem, {.classes = 4}).weight));
+  const auto first = trained(problem, {.classes = 4, .l2 = kPenalties});
+  EXPECT_TRUE(
+      torch::equal(first.weight, trained(problem, {.classes = 4, .l2 = kPenalties}).weight));
 }
 
 TEST(PreconditionedRegression, WithCandidatesEndsLikeTheChosenOneAlone) {
@@ -124,7 +128,7 @@ TEST(PreconditionedRegression, TrainsOnWhatIsHeldOutInTheLastPassOnly) {
 TEST(PreconditionedRegression, OfConstantFeaturesNamesTheCommonestClass) {
   const Problem problem = {.features = torch::full({300, 5}, 3.F),
                            .labels = (torch::arange(300) % 3 == 0).to(torch::kInt64)};
-  const auto found = trained(problem, {.classes = 2});
+  const auto found = trained(problem, {.classes = 2, .l2 = kPenalties});
   EXPECT_TRUE(torch::equal(found.weight, torch::zeros({2, 5})));
   EXPECT_NEAR(accuracy(found, problem), 2. / 3, 1e-12);
 }
@@ -135,17 +139,17 @@ TEST(PreconditionedRegression, OfFeaturesThatOnlyRoundNamesTheCommonestClass) {
                      .labels = (torch::arange(500) % 5 < 2).to(torch::kInt64)};
   problem.features.slice(1, 32) *= 1e6;
   ASSERT_FALSE(torch::equal(problem.features.mean(0), problem.features[0]));
-  const auto found = trained(problem, {.classes = 2});
+  const auto found = trained(problem, {.classes = 2, .l2 = kPenalties});
   EXPECT_TRUE(torch::equal(found.weight, torch::zeros({2, 64})));
   EXPECT_NEAR(accuracy(found, problem), 0.6, 1e-12);
 }
 
 TEST(PreconditionedRegression, LearnsNothingFromTheRoundingOfLargeFeatures) {
   auto problem = noisy_problem(2000, 10);
-  const auto alone = trained(problem, {.classes = 4});
+  const auto alone = trained(problem, {.classes = 4, .l2 = kPenalties});
   const auto expected = accuracy(alone, problem);
   problem.features = torch::cat({problem.features, torch::full({2000, 20}, 12345678.9F)}, 1);
-  const auto found = trained(problem, {.classes = 4});
+  const auto found = trained(problem, {.classes = 4, .l2 = kPenalties});
   EXPECT_TRUE(torch::equal(found.weight.slice(1, 20), torch::zeros({4, 20})));
   EXPECT_NEAR(accuracy(found, problem), expected, 0.02);
 }
@@ -155,7 +159,7 @@ TEST(PreconditionedRegression, LearnsFromFeaturesThatWakeUpLater) {
   const auto labels = torch::arange(4000) % 2;
   auto features = noise({4000, 3}, 1);
   features.select(1, 2).copy_(labels * (torch::arange(4000) >= 600));
-  PreconditionedRegression regression({.classes = 2});
+  PreconditionedRegression regression({.classes = 2, .l2 = kPenalties});
   for (int pass = 0; pass < 2; ++pass) {
     for (int64_t begin = 0; begin < 4000; begin += 100) {
       regression.train({.features = features.narrow(0, begin, 100).to(torch::kFloat32),
@@ -182,9 +186,10 @@ TEST(PreconditionedRegression, DoesNotFitTheNoiseOfRarelyActiveFeatures) {
   const auto others = draw(20);
   const Problem told = {.features = others.features.slice(1, 0, 10), .labels = others.labels};
   const auto seen = draw(10);
-  const auto best = accuracy(
-      trained({.features = seen.features.slice(1, 0, 10), .labels = seen.labels}, {.classes = 5}),
-      told);
+  const auto best =
+      accuracy(trained({.features = seen.features.slice(1, 0, 10), .labels = seen.labels},
+                       {.classes = 5, .l2 = kPenalties}),
+               told);
   EXPECT_GT(accuracy(found, others), best - 0.12);
 }
 
@@ -203,7 +208,8 @@ TEST(PreconditionedRegression, OfASingleFeatureHasNoDirectionToShorten) {
   const Problem problem = {
       .features = (4 * labels + noise({600}, 1)).unsqueeze(1).to(torch::kFloat32),
       .labels = labels};
-  EXPECT_GT(accuracy(trained(problem, {.classes = 2, .passes = 6}), problem), 0.96);
+  EXPECT_GT(accuracy(trained(problem, {.classes = 2, .passes = 6, .l2 = kPenalties}), problem),
+            0.96);
 }
 
 TEST(PreconditionedRegression, TakesMoreFeaturesThanSamplesAndASingleMinibatch) {
@@ -211,7 +217,7 @@ TEST(PreconditionedRegression, TakesMoreFeaturesThanSamplesAndASingleMinibatch) 
   const Problem problem = {
       .features = (torch::one_hot(labels, 200) + 0.1 * noise({40, 200}, 1)).to(torch::kFloat32),
       .labels = labels};
-  EXPECT_EQ(accuracy(trained(problem, {.classes = 4, .passes = 20}), problem), 1);
+  EXPECT_EQ(accuracy(trained(problem, {.classes = 4, .passes = 20, .l2 = kPenalties}), problem), 1);
 }
 
 TEST(PreconditionedRegression, RejectsWhatIsNotFinite) {
@@ -219,7 +225,7 @@ TEST(PreconditionedRegression, RejectsWhatIsNotFinite) {
     auto problem = noisy_problem(1000, 10);
     problem.features[place][2] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_EQ(error_of([&] {
-                PreconditionedRegression regression({.classes = 4});
+                PreconditionedRegression regression({.classes = 4, .l2 = kPenalties});
                 for (int64_t begin = 0; begin < 1000; begin += 100) {
                   regression.train({.features = problem.features.narrow(0, begin, 100),
                                     .labels = problem.labels.narrow(0, begin, 100)});
@@ -234,11 +240,11 @@ TEST(PreconditionedRegression, RejectsWhatItCannotTrain) {
             "PreconditionedRegression: needs at least 2 classes, got 1");
   EXPECT_EQ(error_of([] { PreconditionedRegression({.classes = 2, .passes = 1}); }),
             "PreconditionedRegression: needs at least 2 passes, got 1");
-  EXPECT_EQ(error_of([] { PreconditionedRegression({.classes = 2, .l2 = {}}); }),
+  EXPECT_EQ(error_of([] { PreconditionedRegression({.classes = 2}); }),
             "PreconditionedRegression: needs at least one penalty");
-  EXPECT_EQ(error_of([] { PreconditionedRegression({.classes = 2}).end_pass(); }),
+  EXPECT_EQ(error_of([] { PreconditionedRegression({.classes = 2, .l2 = kPenalties}).end_pass(); }),
             "PreconditionedRegression: nothing was shown");
-  PreconditionedRegression regression({.classes = 4});
+  PreconditionedRegression regression({.classes = 4, .l2 = kPenalties});
   show_pass(regression, noisy_problem(100, 1), 0);
   EXPECT_EQ(error_of([&] { regression.classifier(); }),
             "PreconditionedRegression: was shown 1 of 2 passes");

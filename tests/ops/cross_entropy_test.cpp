@@ -312,19 +312,19 @@ TEST(TemperedCrossEntropy, TakesStridesOtherLabelsAndATemperatureOfAnyType) {
   expect_close(single.grad(), plain.temperature.view({1}), 1e-7);
 }
 
-TEST(TemperedCrossEntropy, IsTheSameOnThePlainPathWhichHasSecondDerivatives) {
+TEST(TemperedCrossEntropy, IsTheSameWithReferenceOpsWhichHaveSecondDerivatives) {
   const auto logits = noise({6, 5}, 9);
   const auto labels = labels_of({0, 1, 2, 3, 4, 0});
   const ReferenceOpsScope path(true);
   for (const double smoothing : kSmoothings) {
-    const auto plain = ours(logits, labels, 2, smoothing);
+    const auto reference = ours(logits, labels, 2, smoothing);
     const ReferenceOpsScope other(false);
     const auto fused = ours(logits, labels, 2, smoothing);
-    expect_close(plain.values.loss.detach(), fused.values.loss.detach(), 1e-12);
-    expect_close(plain.values.entropies, fused.values.entropies, 1e-12);
-    expect_close(plain.logits, fused.logits, 1e-12);
-    expect_close(plain.temperature, fused.temperature, 1e-12);
-    EXPECT_TRUE(plain.values.predictions.equal(fused.values.predictions));
+    expect_close(reference.values.loss.detach(), fused.values.loss.detach(), 1e-12);
+    expect_close(reference.values.entropies, fused.values.entropies, 1e-12);
+    expect_close(reference.logits, fused.logits, 1e-12);
+    expect_close(reference.temperature, fused.temperature, 1e-12);
+    EXPECT_TRUE(reference.values.predictions.equal(fused.values.predictions));
   }
   const auto leaf = logits.clone().requires_grad_();
   const auto loss = tempered_cross_entropy(leaf, labels, torch::tensor(2.)).loss;

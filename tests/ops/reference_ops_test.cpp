@@ -6,24 +6,24 @@
 
 namespace kelvin::reference_ops_test {
 
-TEST(PlainPath, LastsAsLongAsItsScope) {
-  EXPECT_FALSE(is_plain());
+TEST(ReferenceOps, LastAsLongAsTheirScope) {
+  EXPECT_FALSE(uses_reference_ops());
   {
-    const ReferenceOpsScope plain(true);
-    EXPECT_TRUE(is_plain());
+    const ReferenceOpsScope reference(true);
+    EXPECT_TRUE(uses_reference_ops());
     {
       const ReferenceOpsScope fused(false);
-      EXPECT_FALSE(is_plain());
+      EXPECT_FALSE(uses_reference_ops());
     }
-    EXPECT_TRUE(is_plain());
+    EXPECT_TRUE(uses_reference_ops());
   }
-  EXPECT_FALSE(is_plain());
+  EXPECT_FALSE(uses_reference_ops());
 }
 
-TEST(PlainPath, IsOneThreadsOwn) {
-  const ReferenceOpsScope plain(true);
+TEST(ReferenceOps, AreOneThreadsOwn) {
+  const ReferenceOpsScope reference(true);
   bool elsewhere = true;
-  std::thread([&] { elsewhere = is_plain(); }).join();
+  std::thread([&] { elsewhere = uses_reference_ops(); }).join();
   EXPECT_FALSE(elsewhere);
 }
 

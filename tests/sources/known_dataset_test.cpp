@@ -124,14 +124,14 @@ TEST(KnownDatasets, HaveStatisticsThatPixelsCanHave) {
   for (const auto& dataset : known_datasets()) {
     for (size_t channel = 0; channel < 3; ++channel) {
       const auto mean = dataset.mean.at(channel);
-      const auto deviation = dataset.deviation.at(channel);
+      const auto std_dev = dataset.std_dev.at(channel);
       EXPECT_GT(mean, 0.1) << dataset.name;
-      EXPECT_GT(deviation, 0.1) << dataset.name;
+      EXPECT_GT(std_dev, 0.1) << dataset.name;
       // No values in [0, 1] spread further around their mean.
-      EXPECT_LE(deviation * deviation, mean * (1 - mean)) << dataset.name;
+      EXPECT_LE(std_dev * std_dev, mean * (1 - mean)) << dataset.name;
       if (dataset.channels == 1) {
         EXPECT_EQ(mean, dataset.mean.at(0)) << dataset.name;
-        EXPECT_EQ(deviation, dataset.deviation.at(0)) << dataset.name;
+        EXPECT_EQ(std_dev, dataset.std_dev.at(0)) << dataset.name;
       }
     }
   }

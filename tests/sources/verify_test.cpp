@@ -90,7 +90,7 @@ TEST(PixelStatistics, OfAClosedForm) {
                          .labels = {0, 0}};
   const auto statistics = pixel_statistics(images);
   EXPECT_EQ(statistics.mean, (std::vector<double>{0.5, 0.2}));
-  EXPECT_EQ(statistics.deviation, (std::vector<double>{0.5, 0}));
+  EXPECT_EQ(statistics.std_dev, (std::vector<double>{0.5, 0}));
 }
 
 // Larger than the rows in which 32 bits are summed.
@@ -106,7 +106,7 @@ i = np.arange(2 * 3 * 300 * 301)
 x = (255 - (i * i + i // 7) % 23).reshape(2, 3, -1) / 255
 print(*x.mean((0, 2)), *x.std((0, 2)))
 )"));
-  for (const auto& values : {statistics.mean, statistics.deviation}) {
+  for (const auto& values : {statistics.mean, statistics.std_dev}) {
     for (const auto value : values) {
       double number = 0;
       ASSERT_TRUE(expected >> number);
@@ -119,7 +119,7 @@ TEST(PixelStatistics, DoNotOverflowOnWhite) {
   RawImages images{.channels = 1, .height = 500, .width = 500, .labels = {0}};
   images.pixels.assign(250'000, 255);
   EXPECT_EQ(pixel_statistics(images).mean.at(0), 1);
-  EXPECT_EQ(pixel_statistics(images).deviation.at(0), 0);
+  EXPECT_EQ(pixel_statistics(images).std_dev.at(0), 0);
 }
 
 TEST(PixelStatistics, NeedPixelsThatFitTheShape) {
@@ -178,7 +178,7 @@ TEST_F(Verify, KnowsTheOfficialDataset) {
   EXPECT_EQ(result.splits.at(0).samples, 4);
   EXPECT_EQ(result.splits.at(0).counts, (std::vector<int64_t>{2, 2}));
   EXPECT_NEAR(result.splits.at(0).statistics.mean.at(0), tiny_.known.mean.at(0), 1e-12);
-  EXPECT_NEAR(result.splits.at(0).statistics.deviation.at(0), tiny_.known.deviation.at(0), 1e-12);
+  EXPECT_NEAR(result.splits.at(0).statistics.std_dev.at(0), tiny_.known.std_dev.at(0), 1e-12);
   EXPECT_EQ(result.splits.at(1).name, "test");
   EXPECT_EQ(result.splits.at(1).counts, (std::vector<int64_t>{1, 1}));
   EXPECT_TRUE(result.splits.at(1).statistics.mean.empty());
@@ -239,7 +239,7 @@ TEST_F(Verify, ComparesPixelsWithThePublishedToHalfOfTheFourthDigit) {
   EXPECT_NE(reason().find("the mean of channel 0 of the training pixels must be "),
             std::string::npos);
   tiny_.known.mean = mean;
-  tiny_.known.deviation.at(0) -= 5.1e-5;
+  tiny_.known.std_dev.at(0) -= 5.1e-5;
   EXPECT_NE(reason().find("the deviation of channel 0"), std::string::npos);
 }
 

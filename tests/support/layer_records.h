@@ -18,9 +18,9 @@ inline LayerRecord layer_of(const std::string& name, const torch::Tensor& weight
   layer.name = name;
   layer.weight = weight;
   layer.input = input;
-  layer.product = weight.dim() == 4 ? torch::conv2d(input, weight, {}, stride, padding)
-                                    : input.matmul(weight.t());
-  layer.output = layer.product;
+  layer.pre_activation = weight.dim() == 4 ? torch::conv2d(input, weight, {}, stride, padding)
+                                           : input.matmul(weight.t());
+  layer.output = layer.pre_activation;
   layer.stride = stride;
   layer.padding = padding;
   return layer;
@@ -42,7 +42,7 @@ inline Record samples_of(const Record& record, const torch::Tensor& indices) {
   part.logits = record.logits.index_select(0, indices);
   part.labels = record.labels.index_select(0, indices);
   for (auto& layer : part.layers) {
-    for (auto* tensor : {&layer.input, &layer.product, &layer.output}) {
+    for (auto* tensor : {&layer.input, &layer.pre_activation, &layer.output}) {
       if (tensor->defined()) *tensor = tensor->index_select(0, indices);
     }
   }

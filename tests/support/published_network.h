@@ -31,7 +31,7 @@ class PublishedNetwork : public RealData {
         std::erase_if(record.layers,
                       [&](const auto& layer) { return !layers.contains(layer.name); });
       }
-      for (auto& layer : record.layers) layer.product = layer.before_add = torch::Tensor();
+      for (auto& layer : record.layers) layer.pre_activation = layer.before_add = torch::Tensor();
       records.push_back(std::move(record));
     });
     return records;

@@ -48,7 +48,7 @@ inline TinyDataset tiny_dataset() {
     squares += value * value;
   }
   const double mean = sum / 16;
-  const double deviation = std::sqrt(squares / 16 - mean * mean);
+  const double std_dev = std::sqrt(squares / 16 - mean * mean);
   const auto file = [&](const std::string& name) {
     const auto& bytes = tiny.files.at(name);
     return KnownFile{kTinyFolder + "/" + name, static_cast<int64_t>(bytes.size()), md5_of(bytes)};
@@ -60,7 +60,7 @@ inline TinyDataset tiny_dataset() {
                 .width = 2,
                 .class_names = {"first", "second"},
                 .mean = {mean, mean, mean},
-                .deviation = {deviation, deviation, deviation},
+                .std_dev = {std_dev, std_dev, std_dev},
                 .train_counts = {2, 2},
                 .test_counts = {1, 1},
                 .layouts = {{.format = StoredFormat::idx,

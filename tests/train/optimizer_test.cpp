@@ -205,7 +205,7 @@ class RestoredOptimizer : public testing::TestWithParam<OptimizerOptions> {};
 
 TEST_P(RestoredOptimizer, GoesOnToTheSameBits) { expect_same_after_restoring(GetParam()); }
 
-TEST_P(RestoredOptimizer, GoesOnToTheSameBitsOnThePlainPath) {
+TEST_P(RestoredOptimizer, GoesOnToTheSameBitsWithReferenceOps) {
   const ReferenceOpsScope path(true);
   expect_same_after_restoring(GetParam());
 }
@@ -267,8 +267,8 @@ class MixedTraining {
   MixedTraining(torch::ScalarType type, const OptimizerOptions& options)
       : model_(type), optimizer_(model_, options, log_temperature_) {}
 
-  void step(bool plain) {
-    const ReferenceOpsScope path(plain);
+  void step(bool is_reference) {
+    const ReferenceOpsScope path(is_reference);
     optimizer_.zero_gradients();
     uint64_t seed = 1000 * ++steps_;
     for (const auto& item : model_.named_parameters()) {
@@ -381,14 +381,14 @@ TEST_P(OnePass, HasTheSameBitsForAnyNumberOfThreads) {
 TEST_P(OnePass, PassesOnWhatIsNotFinite) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double wrong : {kInfinity, -kInfinity, std::nan("")}) {
-    const auto after_steps = [&](bool plain) {
-      const ReferenceOpsScope path(plain);
+    const auto after_steps = [&](bool is_reference) {
+      const ReferenceOpsScope path(is_reference);
       MixedTraining training(torch::kFloat32, GetParam());
-      training.step(plain);
+      training.step(is_reference);
       auto gradient = training.parameter("matrix").grad();
       gradient[3][5] = wrong;
       training.optimizer().step(0.1);
-      training.step(plain);
+      training.step(is_reference);
       return training.numbers();
     };
     const auto ours = after_steps(false);
@@ -404,8 +404,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OnePass, testing::ValuesIn(kKinds),
                          [](const auto& tested) { return "Case" + std::to_string(tested.index); });
 
 TEST(Optimizer, LeavesWhatIsNotDenseToLibTorch) {
-  const auto after_steps = [](bool plain) {
-    const ReferenceOpsScope path(plain);
+  const auto after_steps = [](bool is_reference) {
+    const ReferenceOpsScope path(is_reference);
     const auto model = formula_model();
     auto parameter = model->parameters().front();
     const auto gapped = torch::cat({parameter.detach(), parameter.detach()}, 1);
@@ -433,15 +433,15 @@ TEST(Optimizer, LetsGraphsSeeThatParametersChanged) {
 }
 
 TEST(Optimizer, LeavesNoGradientsWhenTheyAreZeroed) {
-  for (const bool plain : {false, true}) {
+  for (const bool is_reference : {false, true}) {
     MixedTraining training(torch::kFloat32, {});
-    training.step(plain);
+    training.step(is_reference);
     EXPECT_TRUE(training.parameter("matrix").grad().defined());
     training.optimizer().zero_gradients();
     EXPECT_FALSE(training.parameter("matrix").grad().defined());
     EXPECT_FALSE(training.log_temperature().grad().defined());
     const auto before = training.numbers();
-    const ReferenceOpsScope path(plain);
+    const ReferenceOpsScope path(is_reference);
     training.optimizer().step(0.1);
     EXPECT_TRUE(is_same(training.numbers(), before));
   }

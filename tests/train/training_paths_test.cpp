@@ -44,7 +44,7 @@ class LossOfEachStep : public TrainObserver {
 };
 
 // Of 200 steps of the training loop.
-torch::Tensor losses_of(const Network& network, bool is_plain, Precision precision) {
+torch::Tensor losses_of(const Network& network, bool is_reference, Precision precision) {
   torch::manual_seed(3);
   Settings settings("model", network.values);
   const auto model = models().find(network.name).build({.classes = 10}, settings);
@@ -56,7 +56,7 @@ torch::Tensor losses_of(const Network& network, bool is_plain, Precision precisi
                              .warmup_epochs = 0,
                              .optimizer = {.nesterov = true, .weight_decay = 5e-4},
                              .precision = precision,
-                             .is_plain = is_plain};
+                             .uses_reference_ops = is_reference};
   train(*model, few_images(), options, {&observer}, [] { return false; });
   return observer.losses();
 }
@@ -69,12 +69,13 @@ double mean_of_last(const torch::Tensor& losses) {
 
 TEST(TrainingPaths, HaveTheSameLossesOverTwoHundredSteps) {
   for (const auto& network : kNetworks) {
-    const auto plain = losses_of(network, true, Precision::fp32);
+    const auto reference = losses_of(network, true, Precision::fp32);
     const auto fast = losses_of(network, false, Precision::fp32);
-    ASSERT_EQ(plain.size(0), 200);
-    RecordProperty(network.name, std::to_string(largest(fast - plain)));
-    EXPECT_LT(largest(fast - plain), 0.01) << network.name;
-    EXPECT_LT(mean_of_last(plain), network.falls_to * plain[0].item<double>()) << network.name;
+    ASSERT_EQ(reference.size(0), 200);
+    RecordProperty(network.name, std::to_string(largest(fast - reference)));
+    EXPECT_LT(largest(fast - reference), 0.01) << network.name;
+    EXPECT_LT(mean_of_last(reference), network.falls_to * reference[0].item<double>())
+        << network.name;
   }
 }
 
@@ -83,12 +84,13 @@ TEST(TrainingPaths, HaveTheSameLossesInBfloat16ButForItsRounding) {
   if (!multiplies_bfloat16(torch::kCPU)) GTEST_SKIP() << "no products of bfloat16";
   for (const auto& network : kNetworks) {
     const auto exact = losses_of(network, true, Precision::fp32);
-    const auto plain = losses_of(network, true, Precision::bf16);
+    const auto reference = losses_of(network, true, Precision::bf16);
     const auto fast = losses_of(network, false, Precision::bf16);
-    const auto plain_error = largest(plain - exact);
+    const auto reference_error = largest(reference - exact);
     const auto fast_error = largest(fast - exact);
-    RecordProperty(network.name, std::to_string(plain_error) + " " + std::to_string(fast_error));
-    EXPECT_LT(fast_error, 2 * plain_error + 0.01) << network.name;
+    RecordProperty(network.name,
+                   std::to_string(reference_error) + " " + std::to_string(fast_error));
+    EXPECT_LT(fast_error, 2 * reference_error + 0.01) << network.name;
     EXPECT_LT(fast_error, 0.2) << network.name;
     EXPECT_LT(mean_of_last(fast), network.falls_to * fast[0].item<double>()) << network.name;
   }

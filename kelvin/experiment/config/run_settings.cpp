@@ -172,8 +172,8 @@ ModelShape model_shape(const ImageShape& image, int64_t classes) {
 
 void check_init(const StartSettings& init) {
   const auto& options = init.options;
-  check_above_zero("init.deviation", options.deviation);
-  check(options.scheme == InitScheme::fixed || options.deviation == InitOptions().deviation,
+  check_above_zero("init.deviation", options.std_dev);
+  check(options.scheme == InitScheme::fixed || options.std_dev == InitOptions().std_dev,
         "init.deviation: is for init.scheme=fixed; other schemes have their own");
   check_above_zero("init.scale", options.scale);
   check_above_zero("init.last_scale", options.last_scale);
@@ -197,7 +197,7 @@ void read_init(const Config& config, RunSettings& run) {
   auto& init = run.init;
   std::string scheme = "default";
   settings.read("scheme", scheme);
-  settings.read("deviation", init.options.deviation);
+  settings.read("deviation", init.options.std_dev);
   settings.read("scale", init.options.scale);
   settings.read("last_scale", init.options.last_scale);
   settings.read("last_uniform", init.options.last_uniform);

@@ -116,7 +116,8 @@ struct RunSettings {
 
   static RunSettings from(const Config& config);
 
-  // Fresh weights, drawn from the run's seed; see prepared_model.h for what training starts from.
+  // Fresh weights, drawn from the run's seed; prepared_model() in evaluate/trained_network.h gives
+  // what training starts from.
   std::shared_ptr<Model> build_model(const ModelShape& shape) const;
   std::unique_ptr<Measure> make_measure(const std::string& name) const;
   std::unique_ptr<Measure> make_measure(const std::string& name, const MeasureContext& of) const;

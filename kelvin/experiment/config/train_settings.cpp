@@ -111,7 +111,7 @@ TrainOptions read_train(Settings& settings, uint64_t seed) {
   settings.read("ema", train.ema_decay);
   settings.read("precision", precision);
   train.precision = precision_of(precision);
-  settings.read("plain", train.is_plain);
+  settings.read("plain", train.uses_reference_ops);
   train.seed = seed;
   check(train.epochs >= 1 && static_cast<double>(train.epochs) <= kMostEpochs,
         settings.full_name("epochs"), ": must be from 1 to ", kMostEpochs, ", got ", train.epochs);

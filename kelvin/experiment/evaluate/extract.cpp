@@ -36,20 +36,22 @@ torch::Tensor shown(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.detach().cpu() : tensor;
 }
 
-std::vector<LayerRecord> layer_records(const Taps& taps) {
-  std::vector<LayerRecord> records;
-  for (const auto& tap : taps.layers()) {
-    records.push_back({.name = tap.name,
-                       .weight = shown(tap.weight),
-                       .bias = shown(tap.bias),
-                       .input = shown(tap.input),
-                       .product = shown(tap.product),
-                       .output = shown(tap.output),
-                       .before_add = shown(tap.before_add),
-                       .stride = tap.stride,
-                       .padding = tap.padding});
+std::vector<LayerRecord> shown(std::vector<LayerRecord> layers) {
+  for (auto& layer : layers) {
+    for (auto* tensor : {&layer.weight, &layer.bias, &layer.input, &layer.pre_activation,
+                         &layer.output, &layer.before_add, &layer.gradient}) {
+      *tensor = shown(*tensor);
+    }
   }
-  return records;
+  return layers;
+}
+
+std::vector<AttentionRecord> shown(std::vector<AttentionRecord> attention) {
+  for (auto& layer : attention) {
+    layer.logits = shown(layer.logits);
+    layer.weights = shown(layer.weights);
+  }
+  return attention;
 }
 
 class MeasuringMode {
@@ -78,17 +80,12 @@ Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
                 .labels = batch.labels};
   const auto& classifier = taps.layers().back();
   record.features = shown(classifier.input);
-  if (classifier.product.is_same(classifier.output)) {
+  if (classifier.pre_activation.is_same(classifier.output)) {
     record.weight = shown(classifier.weight);
     record.bias = shown(classifier.bias);
   }
-  if (options.with_layers) record.layers = layer_records(taps);
-  for (const auto& tap : taps.attention()) {
-    record.attention.push_back({.name = tap.name,
-                                .logits = shown(tap.logits),
-                                .shares = shown(tap.shares),
-                                .head_width = tap.head_width});
-  }
+  if (options.with_layers) record.layers = shown(taps.layers());
+  record.attention = shown(taps.attention());
   return record;
 }
 
@@ -121,7 +118,7 @@ void extract(Model& model, const Dataset& dataset, const Dataset& trained_on,
 
 Record extract_gradients(Model& model, const Dataset& dataset, const GradientOptions& options) {
   torch::AutoGradMode with_gradients(true);
-  const ReferenceOpsScope plain(true);  // what is measured comes from LibTorch's own operations
+  const ReferenceOpsScope path(true);  // what is measured comes from LibTorch's own operations
   // One image has no statistics.
   const MeasuringMode mode(model, options.batch_statistics && options.indices.size() > 1);
   const auto batch = BatchMaker(dataset).make(dataset.train, options.indices);
@@ -130,14 +127,14 @@ Record extract_gradients(Model& model, const Dataset& dataset, const GradientOpt
   const auto logits = model.forward(batch.images.to(device), &taps);
   const auto loss = options.loss(logits, batch.labels.to(device));
   std::vector<torch::Tensor> weights;
-  for (const auto& tap : taps.layers()) weights.push_back(tap.weight);
+  for (const auto& layer : taps.layers()) weights.push_back(layer.weight);
   const auto gradients = torch::autograd::grad({loss}, weights);
   Record record{.split = Split::train,
                 .ood = "",
                 .classes = dataset.classes,
                 .logits = shown(logits),
                 .labels = batch.labels};
-  record.layers = layer_records(taps);
+  record.layers = shown(taps.layers());
   for (size_t i = 0; i < gradients.size(); ++i) {
     record.layers[i].gradient = shown(gradients[i]);
   }

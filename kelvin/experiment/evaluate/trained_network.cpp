@@ -27,7 +27,7 @@ std::string unusual_settings(const StartSettings& init) {
   add("scale", init.options.scale, usual.options.scale);
   add("last_scale", init.options.last_scale, usual.options.last_scale);
   add("last_uniform", init.options.last_uniform, usual.options.last_uniform);
-  add("deviation", init.options.deviation, usual.options.deviation);
+  add("deviation", init.options.std_dev, usual.options.std_dev);
   add("target_logits_norm", init.target_logits_norm, usual.target_logits_norm);
   if (!init.pretrained.empty()) unusual.push_back("init.pretrained = " + init.pretrained);
   return join(unusual, ", ");

@@ -90,7 +90,7 @@ class Observers {
 // The pipeline: data, model, train, representations, measures, result.  From `start` if it is set.
 RunStatus execute(RunSettings settings, const RunData& data, Model& model, const RunFolder& folder,
                   const RunContext& context, const std::optional<Checkpoint>& start) {
-  const ReferenceOpsScope path(settings.train.is_plain);
+  const ReferenceOpsScope path(settings.train.uses_reference_ops);
   const auto& [dataset, ood] = data;
   const auto device = device_of(settings.device);
   settings.trained_temperature = last_temperature(settings.train, dataset.train.size());

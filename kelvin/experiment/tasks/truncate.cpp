@@ -83,7 +83,7 @@ void check_cut(const TrainedNetwork& network, const ModelShape& shape, const std
   if (layer.empty()) return;
   const auto taps = taps_of_one_image(*network.model, shape);
   const bool is_there = std::any_of(taps.layers().begin(), taps.layers().end(),
-                                    [&](const auto& tap) { return tap.name == layer; });
+                                    [&](const auto& each) { return each.name == layer; });
   check(is_there, "--layer: there is no layer '", layer, "'");
 }
 

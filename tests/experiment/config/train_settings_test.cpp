@@ -47,7 +47,7 @@ TEST(TrainSettings, TakeEverythingFromTheConfig) {
   EXPECT_EQ(options.optimizer.clip_norm, 1);
   EXPECT_EQ(options.ema_decay, 0.999);
   EXPECT_EQ(options.precision, Precision::bf16);
-  EXPECT_TRUE(options.is_plain);
+  EXPECT_TRUE(options.uses_reference_ops);
   EXPECT_EQ(options.seed, 5U);
 }
 

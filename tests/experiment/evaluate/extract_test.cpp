@@ -79,10 +79,10 @@ std::vector<torch::Tensor> tensors_of(const Record& record) {
   std::vector<torch::Tensor> all = {record.logits, record.labels, record.features,
                                     record.weight, record.bias,   record.indices};
   for (const auto& layer : record.layers) {
-    all.insert(all.end(), {layer.weight, layer.bias, layer.input, layer.product, layer.output,
-                           layer.before_add, layer.gradient});
+    all.insert(all.end(), {layer.weight, layer.bias, layer.input, layer.pre_activation,
+                           layer.output, layer.before_add, layer.gradient});
   }
-  for (const auto& layer : record.attention) all.insert(all.end(), {layer.logits, layer.shares});
+  for (const auto& layer : record.attention) all.insert(all.end(), {layer.logits, layer.weights});
   std::erase_if(all, [](const auto& tensor) { return !tensor.defined(); });
   return all;
 }
@@ -243,7 +243,7 @@ TEST_F(Extract, RecordsAttentionIfAskedTo) {
   EXPECT_EQ(last.name, "blocks.1.attn");
   EXPECT_EQ(last.head_width, 8);
   EXPECT_EQ(last.logits.sizes(), (torch::IntArrayRef{7, 3, 5, 5}));
-  EXPECT_TRUE(last.shares.equal(torch::softmax(last.logits, -1)));
+  EXPECT_TRUE(last.weights.equal(torch::softmax(last.logits, -1)));
   EXPECT_TRUE(record.layers.empty());
 }
 
