@@ -118,10 +118,12 @@ bool is_convolutional(const std::string& name) {
 }
 bool has_dropout(const std::string& name) { return name.starts_with("vgg"); }
 
-// Without dropout, which double precision would draw otherwise.
+// Without dropout, which double precision would draw otherwise.  Blocks of a transformer are all
+// alike: three of them stand for twelve.
 std::shared_ptr<Model> trainable(const std::string& name, torch::ScalarType type,
                                  Values values = {}) {
   if (has_dropout(name)) values["dropout"] = 0.0;
+  if (name.starts_with("vit")) values["depth"] = 3;
   auto model = built_model(name, values, {.classes = 10}, 3);
   model->to(type);
   model->train();

@@ -21,7 +21,7 @@ class TruncatedAnywhere : public testing::TestWithParam<std::string> {};
 TEST_P(TruncatedAnywhere, HandsOnWhatTheWholeNetworkHasThere) {
   torch::NoGradGuard no_grad;
   const bool is_mlp = GetParam() == "mlp";
-  const Values narrow = {{"width", is_mlp ? Value(24) : Value(0.5)}};
+  const Values narrow = {{"width", is_mlp ? Value(24) : Value(0.25)}};
   const auto whole = built_model(GetParam(), narrow);
   const auto images = noise({3, 3, 32, 32}, 1).to(torch::kFloat32);
   Taps taps;
