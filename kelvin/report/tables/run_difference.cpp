@@ -95,6 +95,7 @@ void compare_readings(const Run& a, const Run& b, bool all, RunDifference& diffe
       ++difference.only_in_a;
       continue;
     }
+    ++difference.in_common;
     const bool is_shown = all || !is_same_value(reading.value, found->second);
     if (is_shown) difference.readings.push_back({.a = reading, .b = found->second});
     values.erase(found);
@@ -131,14 +132,22 @@ Table readings_table(const std::vector<MeasuredByTwo>& readings) {
   return table;
 }
 
+// What stands where there is no table of readings.
+std::string no_readings_text(const RunDifference& difference) {
+  if (difference.in_common > 0) return "no difference";
+  const bool has_any = difference.only_in_a > 0 || difference.only_in_b > 0;
+  return has_any ? "none in common" : "neither run has readings";
+}
+
 std::string text_for_people(const RunDifference& difference, TableFormat format, size_t width) {
   std::vector<std::string> parts;
-  for (const auto& table :
-       {told_table("Settings", difference.settings), told_table("Metadata", difference.metadata),
-        readings_table(difference.readings)}) {
-    parts.push_back(table.rows.empty() ? table.title + ": no difference\n"
+  const auto add = [&](const Table& table, const std::string& otherwise) {
+    parts.push_back(table.rows.empty() ? table.title + ": " + otherwise + "\n"
                                        : render(table, format, width));
-  }
+  };
+  add(told_table("Settings", difference.settings), "no difference");
+  add(told_table("Metadata", difference.metadata), "no difference");
+  add(readings_table(difference.readings), no_readings_text(difference));
   const auto note = not_compared_text(difference);
   if (!note.empty()) parts.push_back(note + "\n");
   return join(parts, "\n");

@@ -27,6 +27,7 @@ struct RunDifference {
   std::vector<ToldByTwo> settings = {};      // by full name
   std::vector<ToldByTwo> metadata = {};      // what may change results: versions, threads, CPU
   std::vector<MeasuredByTwo> readings = {};  // in the order of A
+  int64_t in_common = 0;                     // readings that were compared, equal or not
   // Readings that are not compared because the other run has none by the same definition.
   int64_t only_in_a = 0;
   int64_t only_in_b = 0;

@@ -156,7 +156,23 @@ TEST(DifferenceText, SaysToPeopleWhatIsNotCompared) {
   const auto difference = run_difference(a, bare_run(1, 0));
   const auto text = difference_text(difference, TableFormat::markdown);
   EXPECT_TRUE(text.ends_with("\n" + not_compared_text(difference) + "\n")) << text;
-  EXPECT_NE(text.find("Readings: no difference"), std::string::npos) << text;
+}
+
+TEST(DifferenceText, TellsEqualReadingsFromNoneToCompare) {
+  const auto last_line = [](const auto& a, const auto& b) {
+    const auto text = difference_text(run_difference(a, b), TableFormat::text);
+    const auto begin = text.find("Readings: ");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  auto a = bare_run(1, 0);
+  const auto none = bare_run(1, 0);
+  a.readings = {accuracy(0.5)};
+  auto b = bare_run(1, 0);
+  b.readings = {accuracy(0.5, 200)};
+  EXPECT_EQ(last_line(a, a), "Readings: no difference");
+  EXPECT_EQ(last_line(a, b), "Readings: none in common");
+  EXPECT_EQ(last_line(a, none), "Readings: none in common");
+  EXPECT_EQ(last_line(none, none), "Readings: neither run has readings");
 }
 
 TEST(DifferenceText, IsOneTableOfExactNumbersForPrograms) {
