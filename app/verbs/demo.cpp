@@ -32,7 +32,7 @@ class Demo : public Verb {
         ->type_name("DIR");
     command.add_option("--jobs", jobs_, "runs at once (default: as many as threads)")
         ->type_name("N");
-    command.add_option("--recipe", recipe_, "which comparison: demo, demo_tuned, trade_off")
+    command.add_option("--recipe", recipe_, "which comparison: " + join(demo_recipes(), ", "))
         ->type_name("NAME")
         ->capture_default_str();
     command.add_option("--scale", scale_, "a scale of the recipe, for example smoke")
@@ -71,14 +71,12 @@ class Demo : public Verb {
  private:
   std::string recipe_text() const {
     const auto& recipes = builtin_recipes();
-    const auto found = recipes.find(recipe_);
-    if (found == recipes.end()) {
-      std::vector<std::string> names;
-      names.reserve(recipes.size());
-      for (const auto& [name, text] : recipes) names.push_back(name);
-      check(false, "--recipe: no recipe named '", recipe_, "'; there are: ", join(names, ", "));
-    }
-    return found->second;
+    const bool is_of_paper = recipes.contains(recipe_) && !is_demo_recipe(recipe_);
+    check(!is_of_paper, "--recipe: must be ", join(demo_recipes(), ", "), "; '", recipe_,
+          "' is for 'kelvin reproduce ", recipe_, "'");
+    check(is_demo_recipe(recipe_), "--recipe: no recipe named '", recipe_,
+          "'; there are: ", join(demo_recipes(), ", "));
+    return recipes.at(recipe_);
   }
 
   // A second demo takes the place of the first; what is not of a demo stays.

@@ -20,6 +20,22 @@ TEST(DemoVerb, RefusesAFolderWithOtherRunsAndLeavesThemAlone) {
   EXPECT_EQ(whole_file(folder / "recipe.toml"), "# mine\n");
 }
 
+TEST(DemoVerb, RefusesRecipesOfHours) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& recipe) {
+    const auto result = run_tool({"demo", "--recipe", recipe, "--output", folder / "out"});
+    EXPECT_EQ(result.exit_code, 2) << recipe;
+    EXPECT_FALSE(fs::exists(folder / "out")) << recipe;
+    return result.err;
+  };
+  EXPECT_EQ(refusal("table1"),
+            "kelvin demo: --recipe: must be demo, demo_tuned, trade_off; 'table1' is for "
+            "'kelvin reproduce table1'\n");
+  EXPECT_EQ(refusal("table9"),
+            "kelvin demo: --recipe: no recipe named 'table9'; there are: demo, demo_tuned, "
+            "trade_off\n");
+}
+
 TEST(DemoVerb, EndsWithTableVerdictAndReportAndCanBeRepeated) {
   const TemporaryFolder folder;
   const auto planned = parse_recipe(builtin_recipes().at("demo"), "demo", "smoke").runs.size();
