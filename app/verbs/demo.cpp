@@ -5,7 +5,6 @@
 #include "app/cli/common_flags.h"
 #include "app/cli/human_text.h"
 #include "app/cli/interrupts.h"
-#include "app/cli/machine.h"
 #include "app/cli/output_file.h"
 #include "app/cli/recipe_runs.h"
 #include "app/cli/report_input.h"
@@ -42,7 +41,7 @@ class Demo : public Verb {
   int run() override {
     const auto started = Clock::now();
     const auto format = common().format();
-    const auto threads = common().has_threads() ? common().threads() : usable_cores();
+    const auto threads = common().threads();
     const auto jobs = jobs_.empty() ? threads : whole_number_of("--jobs", jobs_);
     check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
     const auto text = recipe_text();
@@ -66,6 +65,11 @@ class Demo : public Verb {
       print_result(format, std::chrono::duration<double>(Clock::now() - started).count());
     }
     return exit_code_of(result, recipe.runs.size());
+  }
+
+ protected:
+  std::string threads_help() const override {
+    return "threads of all runs together (default: $OMP_NUM_THREADS, else all cores)";
   }
 
  private:

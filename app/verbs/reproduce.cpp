@@ -80,6 +80,9 @@ class Reproduce : public Verb {
     return code;
   }
 
+ protected:
+  std::string threads_help() const override { return "threads of each run (default: 1)"; }
+
  private:
   std::vector<std::string> recipe_names() const {
     if (name_ != kAll) return {name_};

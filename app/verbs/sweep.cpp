@@ -130,6 +130,9 @@ class Sweep : public Verb {
     return run_all(sweeps, kept, jobs);
   }
 
+ protected:
+  std::string threads_help() const override { return "threads of each run (default: 1)"; }
+
  private:
   // All of them, before the first is run.
   std::vector<PlannedSweep> planned(const ComputeLibrary& library) const {

@@ -40,8 +40,13 @@ TEST(DemoVerb, EndsWithTableVerdictAndReportAndCanBeRepeated) {
   const TemporaryFolder folder;
   const auto planned = parse_recipe(builtin_recipes().at("demo"), "demo", "smoke").runs.size();
   for (int i = 0; i < 2; ++i) {
-    const auto result = run_tool({"demo", "--scale", "smoke", "--output", folder / "demo"});
+    const auto result =
+        run_tool({"demo", "--scale", "smoke", "--jobs", "1", "--output", folder / "demo"},
+                 {"OMP_NUM_THREADS=3"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
+    for (const auto& run : find_runs(folder / "demo")) {
+      EXPECT_EQ(load_run(run).metadata.at("versions").at("threads"), 3) << run;
+    }
     EXPECT_NE(result.out.find("solution rank"), std::string::npos) << result.out;
     EXPECT_NE(result.out.find("report: " + (folder / "demo/report.html")), std::string::npos);
     EXPECT_EQ(find_runs(folder / "demo").size(), planned);
