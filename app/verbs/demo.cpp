@@ -50,7 +50,8 @@ class Demo : public Verb {
     check_replaceable(fs::path(output_) / kPage, kMarkOfPage);
     make_room();
 
-    say(fmt::format("{}\n{} runs in {}", recipe.title, recipe.runs.size(), output_));
+    if (!common().is_quiet()) print_remark(recipe.title);
+    say(fmt::format("{} runs in {}", recipe.runs.size(), output_));
     const auto result = run_recipe(recipe, text, output_,
                                    {.jobs = jobs,
                                     .label = "demo",

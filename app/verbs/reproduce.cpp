@@ -158,7 +158,8 @@ class Reproduce : public Verb {
     int64_t missing = 0;
     for (const auto& each : cases) missing += each.missing;
     if (missing > 0) {
-      print_for_people(fmt::format("{}: {} of {} runs are missing; they are made by: {}\n",
+      // The command stays in one piece, to be copied.
+      print_for_people(fmt::format("{}: {} of {} runs are missing; they are made by:\n  {}\n",
                                    sweep.name, missing, sweep.chosen.size(), sweep_command(sweep)));
     }
     if (!is_for_people) {
@@ -167,9 +168,15 @@ class Reproduce : public Verb {
       records.rows.insert(records.rows.end(), of_sweep.rows.begin(), of_sweep.rows.end());
       return;
     }
-    const auto mark = format == TableFormat::markdown ? "## " : "";
-    fmt::print("{}{} ({})\n\n", mark, sweep.recipe.title,
-               sweep.request.scale.empty() ? "as it stands" : sweep.request.scale);
+    const auto title =
+        fmt::format("{} ({})", sweep.recipe.title,
+                    sweep.request.scale.empty() ? "as it stands" : sweep.request.scale);
+    if (format == TableFormat::markdown) {
+      fmt::print("## {}\n", title);
+    } else {
+      print_paragraph(title);
+    }
+    fmt::print("\n");
     for (const auto& each : reproduced) print_case(each, format);
     write_page_of(sweep, cases);
   }

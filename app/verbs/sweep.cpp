@@ -160,9 +160,9 @@ class Sweep : public Verb {
     for (const auto& sweep : sweeps) {
       const auto root = root_of(sweep);
       if (!common().is_quiet()) {
-        print_for_people(fmt::format("{}\n{} runs in {}, {} at once\n", sweep.recipe.title,
-                                     sweep.chosen.size(), root.string(),
-                                     std::min<int64_t>(jobs, sweep.chosen.size())));
+        print_remark(sweep.recipe.title);
+        print_for_people(fmt::format("{} runs in {}, {} at once\n", sweep.chosen.size(),
+                                     root.string(), std::min<int64_t>(jobs, sweep.chosen.size())));
       }
       const auto result = run_sweep(sweep, kept,
                                     {.root = root,

@@ -15,11 +15,14 @@ TEST(ReproduceVerb, PrintsThePapersNumbersBesideOursAgainFromKeptReadings) {
   const auto none = run_tool({"reproduce", "table1", "--scale", "smoke", "--no-train", "--readings",
                               folder / "kept", "--output", folder / "none"});
   EXPECT_EQ(none.exit_code, 0) << none.err;
-  EXPECT_NE(
-      none.err.find("table1: 12 of 12 runs are missing; they are made by: kelvin sweep table1 "
-                    "--scale smoke"),
-      std::string::npos)
+  EXPECT_NE(none.err.find("table1: 12 of 12 runs are missing; they are made by:\n"
+                          "  kelvin sweep table1 --scale smoke\n"),
+            std::string::npos)
       << none.err;
+  EXPECT_TRUE(
+      none.out.starts_with("Table 1: rank of the logits, effective depth and loss of OOD "
+                           "accuracy at low and\nhigh temperature (smoke)\n\n"))
+      << none.out;
 
   const auto trained = run_tool(words);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
@@ -55,7 +58,8 @@ TEST(ReproduceVerb, NamesTheRecipesThereAre) {
 TEST(ReproduceAllSlow, ExercisesEveryRecipeAtSmokeScale) {
   const TemporaryFolder folder;
   const auto result = run_tool({"reproduce", "all", "--scale", "smoke", "--output", folder / "out",
-                                "--readings", folder / "kept", "-q"});
+                                "--readings", folder / "kept", "-q"},
+                               {"COLUMNS=200"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const auto& [name, text] : builtin_recipes()) {
     EXPECT_NE(result.out.find(parse_recipe(text, name, "").title), std::string::npos) << name;
