@@ -44,7 +44,9 @@ class Reproduce : public Verb {
         ->type_name("NAME")
         ->capture_default_str();
     command
-        .add_option("--output", output_, "folder of the runs (runs/RECIPE-SCALE); of all, of all")
+        .add_option("--output", output_,
+                    "folder of the runs (default: runs/RECIPE-SCALE); for all, the folder that "
+                    "holds one of these per recipe (default: runs)")
         ->type_name("DIR");
     command.add_option("--readings", readings_, "folder of kept readings")
         ->type_name("DIR")

@@ -95,7 +95,8 @@ class Sweep : public Verb {
         ->type_name("NAME");
     command
         .add_option("--output", output_,
-                    "folder of the runs (runs/RECIPE-SCALE); of a queue, of all")
+                    "folder of the runs (default: runs/RECIPE-SCALE); with --queue, the folder "
+                    "that holds one of these per line (default: runs)")
         ->type_name("DIR");
     command
         .add_option("--jobs", jobs_, "runs at once (default: one per core, 2 GiB of memory each)")
