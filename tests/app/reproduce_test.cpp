@@ -50,9 +50,20 @@ TEST(ReproduceVerb, PrintsThePapersNumbersBesideOursAgainFromKeptReadings) {
 TEST(ReproduceVerb, NamesTheRecipesThereAre) {
   const auto result = run_tool({"reproduce", "table9"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("no recipe named 'table9'"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("table1"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err,
+            "kelvin reproduce: no recipe named 'table9', nor a file of that name; there are: "
+            "init_scale, table1, table2, table3, temperature_sweep\n");
   EXPECT_EQ(run_tool({"reproduce", "all", "--scale", "huge"}).exit_code, 2);
+}
+
+TEST(ReproduceVerb, TakesARecipeWithoutTheDefaultScaleAsItStands) {
+  const TemporaryFolder folder;
+  const auto result = run_tool({"reproduce", "demo", "--no-train", "--readings", folder / "kept",
+                                "--output", folder / "none"},
+                               {"COLUMNS=100"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("kelvin sweep demo\n"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("(as it stands)"), std::string::npos) << result.out;
 }
 
 TEST(ReproduceAllSlow, ExercisesEveryRecipeAtSmokeScale) {
