@@ -83,15 +83,15 @@ class FetchData : public Verb {
         if (is_stopped) break;
         table.rows.push_back(row_of(name, report));
       } catch (const Error& error) {
-        print_for_people(fmt::format("kelvin data: {}\n", shown_line(error.what())));
+        print_for_people(fmt::format("kelvin data fetch: {}\n", shown_line(error.what())));
         code = kUserError;
       }
     }
     if (!table.rows.empty()) print_table(table, format);
     if (!is_stopped) return code;
-    print_for_people(
-        fmt::format("kelvin data: stopped; {} keeps what came, the same command goes on with it\n",
-                    (data_folder / ".partial").string()));
+    print_for_people(fmt::format(
+        "kelvin data fetch: stopped; {} keeps what came, the same command goes on with it\n",
+        (data_folder / ".partial").string()));
     return interrupt_exit_code();
   }
 
