@@ -202,6 +202,7 @@ class VerifyData : public Verb {
                                             .done = static_cast<double>(done),
                                             .total = static_cast<double>(total)});
                                 }};
+    check(!is_embedded(name), name, ": is embedded; nothing to verify");
     if (!name.starts_with(kImageFolder)) return verify(known_dataset(name), data_folder, options);
     const fs::path path = name.substr(kImageFolder.size());
     auto report = verify_image_folder(fs::is_directory(path) ? path : data_folder / path, options);

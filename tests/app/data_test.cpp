@@ -77,6 +77,7 @@ TEST(DataVerb, AnswersBadUsageWithOneLineAndCode2) {
        "mnist: the extra mirror must begin with http:// or https://, got '/srv'"},
       {{"fetch", "imagenet1k", "--data-dir", "/nowhere"}, "imagenet1k: cannot be fetched: "},
       {{"verify", "mnits"}, "did you mean 'mnist'?"},
+      {{"verify", "glyphs10"}, "glyphs10: is embedded; nothing to verify"},
       {{"verify", "--data-dir", "/nowhere"}, "/nowhere: holds no dataset"},
       {{"verify", "mnist", "--data-dir", "/nowhere"}, "mnist"},
       {{"verify", "imagefolder:no", "--data-dir", "/nowhere"}, "/nowhere/no: no such folder"},
@@ -112,6 +113,9 @@ TEST(DataList, SaysWhereEachDatasetLies) {
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_NE(text.out.find("\nmnist "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find(" not here "), std::string::npos) << text.out;
+  EXPECT_TRUE(text.out.ends_with(
+      "\nOthers are embedded and need no files; 'kelvin list datasets' has them, too.\n"))
+      << text.out;
 }
 
 TEST(DataList, LooksWhereTheEnvironmentSays) {
@@ -194,6 +198,12 @@ TEST(DataFetch, ReportsEveryMirrorAndEndsWithCode2) {
             0U)
       << result.err;
   EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(DataFetch, HasNothingToDoForEmbeddedDatasets) {
+  const auto result = run_data({"fetch", "glyphs10", "--data-dir", "/nowhere", "-o", "csv"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "name,state,folder,MB,from\nglyphs10,embedded; nothing to fetch,,,\n");
 }
 
 TEST(DataFetch, KeepsWhatCameWhenInterrupted) {
