@@ -145,6 +145,22 @@ TEST(DataList, AnswersInUnder100MillisecondsWithoutLibTorch) {
   EXPECT_EQ(result.err.find("libtorch"), std::string::npos);
 }
 
+TEST(DataVerify, ShowsFilesByNameAndChecksumsInOnePiece) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "MNIST/raw");
+  for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                           "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    std::ofstream(folder / (std::string("MNIST/raw/") + name)) << "x";
+  }
+  const auto result = run_data({"verify", "mnist", "--data-dir", folder.path().string()});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_TRUE(result.out.starts_with((folder / "MNIST/raw") + "\n\nfile ")) << result.out;
+  EXPECT_NE(result.out.find(
+                "\nt10k-labels-idx1-ubyte       1  9dd4e461268c8034f5c8564e155c67a6  differs\n"),
+            std::string::npos)
+      << result.out;
+}
+
 TEST(DataVerify, FindsImageFoldersByThemselves) {
   const TemporaryFolder folder;
   write_image_folder(folder / "pets");
