@@ -50,9 +50,13 @@ TEST(ReproduceVerb, PrintsThePapersNumbersBesideOursAgainFromKeptReadings) {
 TEST(ReproduceVerb, NamesTheRecipesThereAre) {
   const auto result = run_tool({"reproduce", "table9"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err,
-            "kelvin reproduce: no recipe named 'table9', nor a file of that name; there are: "
-            "init_scale, table1, table2, table3, temperature_sweep\n");
+  EXPECT_TRUE(result.err.starts_with(
+      "kelvin reproduce: no recipe named 'table9', nor a file of that name; there are: "))
+      << result.err;
+  EXPECT_NE(result.err.find(" table1, "), std::string::npos) << result.err;
+  for (const char* demo : {" demo", "trade_off"}) {
+    EXPECT_EQ(result.err.find(demo), std::string::npos) << result.err;
+  }
   EXPECT_EQ(run_tool({"reproduce", "all", "--scale", "huge"}).exit_code, 2);
 }
 
