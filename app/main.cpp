@@ -76,22 +76,29 @@ std::string hint_of_path(const std::vector<std::string>& words) {
   return "";
 }
 
-// Reads the flags and runs; --help is answered here.
-int run_verb(const std::string& name, int argc, char** argv) {
+// Reads the flags and runs; --help is answered here.  `speaker` becomes the whole command, whose
+// job is known once the words are read.
+int run_verb(const std::string& name, int argc, char** argv, std::string& speaker) {
   const auto& entry = verbs().find(name);
   const auto verb = entry.make();
   CLI::App command(entry.summary, "kelvin " + name);
   command.allow_extras();
   verb->declare(command);
+  const auto name_job = [&] {
+    for (const auto* job : command.get_subcommands()) speaker += " " + job->get_name();
+  };
   try {
     command.parse(argc, argv);
+    name_job();
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", help_text(command, stdout_columns()));
     return kSuccess;
   } catch (const CLI::RequiredError& error) {
+    name_job();
     reject_leftovers(command);  // a misspelt flag is the likelier reason for a missing one
     check(false, error.what(), hint_of_path({argv + 1, argv + argc}));
   } catch (const CLI::ParseError& error) {
+    name_job();
     check(false, error.what());
   }
   reject_leftovers(command);
@@ -106,7 +113,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-int run_word(const std::string& word, int argc, char** argv) {
+int run_word(const std::string& word, int argc, char** argv, std::string& speaker) {
   if (word == "--help" || word == "-h" || word == "help") {
     fmt::print("{}", overview());
     return kSuccess;
@@ -119,15 +126,15 @@ int run_word(const std::string& word, int argc, char** argv) {
     check(false, word.empty() ? "" : "no flag '" + word + "': ", "a verb is required; there are: ",
           join(verbs().names(), ", "));
   }
-  return run_verb(word, argc - 1, argv + 1);
+  return run_verb(word, argc - 1, argv + 1, speaker);
 }
 
 int run_tool(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   const bool is_verb = verbs().entries().contains(word);
-  const auto speaker = is_verb ? "kelvin " + word : std::string("kelvin");
+  auto speaker = is_verb ? "kelvin " + word : std::string("kelvin");
   try {
-    const int code = run_word(word, argc, argv);
+    const int code = run_word(word, argc, argv, speaker);
     const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     check(is_written, "stdout: cannot write: ", std::strerror(errno));
     return code;

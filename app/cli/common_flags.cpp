@@ -39,13 +39,6 @@ std::vector<std::string> names_of(const std::string& flag, const std::string& te
   return names;
 }
 
-void ThreadsFlag::declare(CLI::App& command) {
-  command
-      .add_option("--threads", text_,
-                  "threads to compute with (default: $OMP_NUM_THREADS, else all cores)")
-      ->type_name("N");
-}
-
 int64_t ThreadsFlag::threads() const {
   if (text_.empty()) return default_threads();
   const auto threads = whole_number_of("--threads", text_);
@@ -54,11 +47,11 @@ int64_t ThreadsFlag::threads() const {
   return threads;
 }
 
-void CommonFlags::declare(CLI::App& command) {
+void CommonFlags::declare(CLI::App& command, const std::string& threads_help) {
   command.add_flag("-q,--quiet", is_quiet_, "no progress and no remarks on stderr");
   format_.declare(command);
   data_folder_.declare(command);
-  threads_.declare(command);
+  threads_.declare(command, threads_help);
 }
 
 void CommonFlags::check() const {

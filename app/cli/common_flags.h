@@ -52,10 +52,16 @@ class StoreFlag {
   bool is_refused_ = false;
 };
 
+// What --threads means to most verbs.
+inline constexpr auto kThreadsHelp =
+    "threads to compute with (default: $OMP_NUM_THREADS, else all cores)";
+
 // --threads: how many threads compute.
 class ThreadsFlag {
  public:
-  void declare(CLI::App& command);
+  void declare(CLI::App& command, const std::string& help) {
+    command.add_option("--threads", text_, help)->type_name("N");
+  }
 
   int64_t threads() const;
   bool is_given() const { return !text_.empty(); }
@@ -64,11 +70,11 @@ class ThreadsFlag {
   std::string text_;
 };
 
-// The flags that every verb has, and that mean the same everywhere.  A verb that has no use for one
-// of them takes it all the same: a script need not know which do.
+// The flags that every verb has.  A verb that has no use for one of them takes it all the same: a
+// script need not know which do.
 class CommonFlags {
  public:
-  void declare(CLI::App& command);
+  void declare(CLI::App& command, const std::string& threads_help);
 
   // An Error if one of them is not what it must be, whether or not the verb will ask for it.
   void check() const;

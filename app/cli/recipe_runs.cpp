@@ -88,6 +88,16 @@ void check_same_plan(const Recipe& recipe, const fs::path& root) {
 
 }  // namespace
 
+const std::vector<std::string>& demo_recipes() {
+  static const std::vector<std::string> names = {"demo", "demo_tuned", "trade_off"};
+  return names;
+}
+
+bool is_demo_recipe(const std::string& name) {
+  const auto& names = demo_recipes();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 fs::path planned_config(const fs::path& root, const std::string& name) {
   return root / kPlanned / (name + ".toml");
 }

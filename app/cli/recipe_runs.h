@@ -10,6 +10,11 @@
 
 namespace kelvin {
 
+// The built-in recipes of minutes on embedded data, which `kelvin demo` runs; the others are of
+// papers, for `kelvin reproduce`.
+const std::vector<std::string>& demo_recipes();
+bool is_demo_recipe(const std::string& name);
+
 // What a recipe leaves below `root`: recipe.toml, one run folder per planned run, and in planned/
 // the command, the config each run was started with and its messages.
 inline constexpr const char* kRecipeFile = "recipe.toml";

@@ -19,8 +19,7 @@ int print_run_result(const std::string& verb, const std::string& run, TableForma
     return interrupts() > 0 ? interrupt_exit_code() : kSuccess;
   }
   const auto comparison = compare({loaded});
-  for (const auto& sentence : caveats(loaded.readings))
-    print_for_people("care: " + sentence + "\n");
+  for (const auto& sentence : caveats(loaded.readings)) print_remark("care: " + sentence);
   if (format == TableFormat::text) {
     print_table(comparison_table(comparison), format);
     fmt::print("\nrun folder: {}\n", run);

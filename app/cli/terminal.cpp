@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "app/cli/human_text.h"
 #include "kelvin/core/text.h"
 #include "kelvin/report/tables/text_table.h"
 
@@ -49,6 +50,10 @@ void print_table(const Table& table, TableFormat format) {
 
 void print_paragraph(const std::string& text) {
   fmt::print("{}\n", join(wrapped_lines(text, stdout_columns()), "\n"));
+}
+
+void print_remark(const std::string& text) {
+  print_for_people(join(wrapped_lines(text, stdout_columns()), "\n") + "\n");
 }
 
 }  // namespace kelvin

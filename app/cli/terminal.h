@@ -14,5 +14,7 @@ size_t stdout_columns();
 void print_table(const Table& table, TableFormat format);
 // A line of text, in as many as the terminal needs.
 void print_paragraph(const std::string& text);
+// The same on stderr, for remarks; see print_for_people.
+void print_remark(const std::string& text);
 
 }  // namespace kelvin

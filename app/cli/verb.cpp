@@ -9,7 +9,7 @@ void Verb::declare(CLI::App& command) {
   command.get_help_ptr()->group(kCommonFlags)->description("this text");
   declare_flags(command);
   command.option_defaults()->group(kCommonFlags);
-  common_->declare(command);
+  common_->declare(command, threads_help());
 }
 
 Registry<VerbEntry>& verbs() {

@@ -28,6 +28,8 @@ class Verb {
  protected:
   // Those that only this verb has, if any.
   virtual void declare_flags(CLI::App& /*command*/) {}
+  // What --threads means to this verb, with its default.
+  virtual std::string threads_help() const { return kThreadsHelp; }
 
  private:
   std::shared_ptr<CommonFlags> common_ = std::make_shared<CommonFlags>();

@@ -8,7 +8,6 @@
 
 #include "app/cli/common_flags.h"
 #include "app/cli/compute.h"
-#include "app/cli/human_text.h"
 #include "app/cli/network_input.h"
 #include "app/cli/output_file.h"
 #include "app/cli/readings_text.h"
@@ -72,7 +71,7 @@ std::string samples_text(const Readings& readings) {
     if (reading.name != "nll") continue;
     const auto& definition = reading.definition;
     return fmt::format(
-        "fitted on {} ({} samples), tested on {} ({})\n",
+        "fitted on {} ({} samples), tested on {} ({})",
         definition.at("fitted_on").get<std::string>(), definition.at("fit_samples").get<int64_t>(),
         definition.at("tested_on").get<std::string>(), definition.at("samples").get<int64_t>());
   }
@@ -124,7 +123,8 @@ class CalibrateVerb : public Verb {
     const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     if (is_for_people && !with_definitions_) {
       print_table(calibration_table(readings), format);
-      print_for_people(samples_text(readings));
+      const auto samples = samples_text(readings);
+      if (!samples.empty()) print_remark(samples);
     } else {
       fmt::print("{}", readings_text(readings, format, with_definitions_, stdout_columns()));
     }

@@ -5,6 +5,7 @@
 
 #include "app/cli/common_flags.h"
 #include "app/cli/human_text.h"
+#include "app/cli/readings_text.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verb.h"
 #include "kelvin/report/tables/run_difference.h"
@@ -19,6 +20,7 @@ class Compare : public Verb {
     command.add_option("A", a_, "a run folder")->type_name("")->required();
     command.add_option("B", b_, "another one")->type_name("")->required();
     command.add_flag("--all", all_, "also what is equal, and the points of curves");
+    declare_definitions(command, with_definitions_);
   }
 
   int run() override {
@@ -26,7 +28,7 @@ class Compare : public Verb {
     const auto difference = run_difference(load_run(a_), load_run(b_), all_);
     const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     if (is_for_people) fmt::print("A: {}\n\nB: {}\n\n", a_, b_);
-    fmt::print("{}", difference_text(difference, format, stdout_columns()));
+    fmt::print("{}", difference_text(difference, format, with_definitions_, stdout_columns()));
     const auto note = not_compared_text(difference);
     // Programs read rows; the text for people has it already.
     if (!is_for_people && !note.empty()) print_for_people(note + "\n");
@@ -37,6 +39,7 @@ class Compare : public Verb {
   std::string a_;
   std::string b_;
   bool all_ = false;
+  bool with_definitions_ = false;
 };
 
 const bool compare_registered =

@@ -71,27 +71,33 @@ class FetchData : public Verb {
   int run() override {
     const auto format = common().format();
     const auto data_folder = common().data_folder();
-    for (const auto& name : names_) known_dataset(name);  // none is fetched if one is misspelt
+    for (const auto& name : names_) {  // none is fetched if one is misspelt
+      if (!is_embedded(name)) known_dataset(name);
+    }
     catch_interrupts(SecondInterrupt::exits);
     Table table{.columns = {{"name"}, {"state"}, {"folder"}, {"MB", Alignment::right}, {"from"}}};
     int code = kSuccess;
     bool is_stopped = false;
     for (const auto& name : names_) {
+      if (is_embedded(name)) {
+        table.rows.push_back({name, "embedded; nothing to fetch"});
+        continue;
+      }
       try {
         const auto report = fetch_one(name, data_folder);
         is_stopped = report.outcome == FetchOutcome::stopped;
         if (is_stopped) break;
         table.rows.push_back(row_of(name, report));
       } catch (const Error& error) {
-        print_for_people(fmt::format("kelvin data: {}\n", shown_line(error.what())));
+        print_for_people(fmt::format("kelvin data fetch: {}\n", shown_line(error.what())));
         code = kUserError;
       }
     }
     if (!table.rows.empty()) print_table(table, format);
     if (!is_stopped) return code;
-    print_for_people(
-        fmt::format("kelvin data: stopped; {} keeps what came, the same command goes on with it\n",
-                    (data_folder / ".partial").string()));
+    print_for_people(fmt::format(
+        "kelvin data fetch: stopped; {} keeps what came, the same command goes on with it\n",
+        (data_folder / ".partial").string()));
     return interrupt_exit_code();
   }
 

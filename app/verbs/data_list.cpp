@@ -49,6 +49,7 @@ Table table_of(const fs::path& data_folder) {
              : fmt::format("{} x {} x {}", dataset.channels, dataset.height, dataset.width),
          folder.empty() ? "not here" : folder, dataset.licence});
   }
+  table.notes = {"Others are embedded and need no files; 'kelvin list datasets' has them, too."};
   return table;
 }
 

@@ -57,18 +57,23 @@ std::string numbers(const std::vector<double>& values) {
   return join(texts, " ");
 }
 
-Table file_table(const std::vector<VerifyReport>& reports) {
-  Table table{.columns = {{"file"}, {"bytes", Alignment::right}, {"md5"}, {"state"}}};
+// One for each folder, below its path: whole paths would leave no room for an md5 in one piece.
+std::vector<Table> file_tables(const std::vector<VerifyReport>& reports) {
+  std::vector<Table> tables;
   std::set<fs::path> shown;  // datasets may share files
   for (const auto& report : reports) {
+    Table table{.title = report.folder.string(),
+                .columns = {{"file"}, {"bytes", Alignment::right}, {"md5"}, {"state"}}};
     for (const auto& file : report.files) {
       if (!shown.insert(file.path).second) continue;
       const bool is_there = file.state != FileState::missing;
-      table.rows.push_back({file.path.string(), is_there ? std::to_string(file.bytes) : "",
-                            file.md5, word_of(file.state)});
+      table.rows.push_back({file.path.lexically_relative(report.folder).string(),
+                            is_there ? std::to_string(file.bytes) : "", file.md5,
+                            word_of(file.state)});
     }
+    if (!table.rows.empty()) tables.push_back(std::move(table));
   }
-  return table;
+  return tables;
 }
 
 std::vector<std::string> summary_row(const VerifyReport& report) {
@@ -134,10 +139,11 @@ void print(const std::vector<VerifyReport>& reports, TableFormat format) {
     }
     return;
   }
-  const auto files = file_table(reports);
-  if (format == TableFormat::text && !files.rows.empty()) {
-    print_table(files, format);
-    fmt::print("\n");
+  if (format == TableFormat::text) {
+    for (const auto& table : file_tables(reports)) {
+      print_table(table, format);
+      fmt::print("\n");
+    }
   }
   print_table(summary_table(reports), format);
 }
@@ -202,6 +208,7 @@ class VerifyData : public Verb {
                                             .done = static_cast<double>(done),
                                             .total = static_cast<double>(total)});
                                 }};
+    check(!is_embedded(name), name, ": is embedded; nothing to verify");
     if (!name.starts_with(kImageFolder)) return verify(known_dataset(name), data_folder, options);
     const fs::path path = name.substr(kImageFolder.size());
     auto report = verify_image_folder(fs::is_directory(path) ? path : data_folder / path, options);

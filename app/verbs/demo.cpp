@@ -5,7 +5,6 @@
 #include "app/cli/common_flags.h"
 #include "app/cli/human_text.h"
 #include "app/cli/interrupts.h"
-#include "app/cli/machine.h"
 #include "app/cli/output_file.h"
 #include "app/cli/recipe_runs.h"
 #include "app/cli/report_input.h"
@@ -32,7 +31,7 @@ class Demo : public Verb {
         ->type_name("DIR");
     command.add_option("--jobs", jobs_, "runs at once (default: as many as threads)")
         ->type_name("N");
-    command.add_option("--recipe", recipe_, "which comparison: demo, demo_tuned, trade_off")
+    command.add_option("--recipe", recipe_, "which comparison: " + join(demo_recipes(), ", "))
         ->type_name("NAME")
         ->capture_default_str();
     command.add_option("--scale", scale_, "a scale of the recipe, for example smoke")
@@ -42,7 +41,7 @@ class Demo : public Verb {
   int run() override {
     const auto started = Clock::now();
     const auto format = common().format();
-    const auto threads = common().has_threads() ? common().threads() : usable_cores();
+    const auto threads = common().threads();
     const auto jobs = jobs_.empty() ? threads : whole_number_of("--jobs", jobs_);
     check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
     const auto text = recipe_text();
@@ -51,7 +50,8 @@ class Demo : public Verb {
     check_replaceable(fs::path(output_) / kPage, kMarkOfPage);
     make_room();
 
-    say(fmt::format("{}\n{} runs in {}", recipe.title, recipe.runs.size(), output_));
+    if (!common().is_quiet()) print_remark(recipe.title);
+    say(fmt::format("{} runs in {}", recipe.runs.size(), output_));
     const auto result = run_recipe(recipe, text, output_,
                                    {.jobs = jobs,
                                     .label = "demo",
@@ -68,17 +68,20 @@ class Demo : public Verb {
     return exit_code_of(result, recipe.runs.size());
   }
 
+ protected:
+  std::string threads_help() const override {
+    return "threads of all runs together (default: $OMP_NUM_THREADS, else all cores)";
+  }
+
  private:
   std::string recipe_text() const {
     const auto& recipes = builtin_recipes();
-    const auto found = recipes.find(recipe_);
-    if (found == recipes.end()) {
-      std::vector<std::string> names;
-      names.reserve(recipes.size());
-      for (const auto& [name, text] : recipes) names.push_back(name);
-      check(false, "--recipe: no recipe named '", recipe_, "'; there are: ", join(names, ", "));
-    }
-    return found->second;
+    const bool is_of_paper = recipes.contains(recipe_) && !is_demo_recipe(recipe_);
+    check(!is_of_paper, "--recipe: must be ", join(demo_recipes(), ", "), "; '", recipe_,
+          "' is for 'kelvin reproduce ", recipe_, "'");
+    check(is_demo_recipe(recipe_), "--recipe: no recipe named '", recipe_,
+          "'; there are: ", join(demo_recipes(), ", "));
+    return recipes.at(recipe_);
   }
 
   // A second demo takes the place of the first; what is not of a demo stays.

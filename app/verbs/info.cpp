@@ -7,11 +7,14 @@
 #include "app/cli/terminal.h"
 #include "app/cli/verb.h"
 #include "app/cli/version.h"
+#include "kelvin/core/text.h"
 
 namespace kelvin {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr auto kMemory = "memory_bytes";  // of machine_description()
 
 std::string cell_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -22,10 +25,12 @@ std::string cell_of(const Json& value) {
 }
 
 // Nested objects without their names: each key says enough.
-void add_rows(Table& table, const Json& facts) {
+void add_rows(Table& table, const Json& facts, bool is_for_people) {
   for (const auto& [key, value] : facts.items()) {
     if (value.is_object()) {
-      add_rows(table, value);
+      add_rows(table, value, is_for_people);
+    } else if (is_for_people && key == kMemory) {
+      table.rows.push_back({"memory", byte_text(value.get<int64_t>())});
     } else {
       table.rows.push_back({key, cell_of(value)});
     }
@@ -48,7 +53,7 @@ class Info : public Verb {
       return kSuccess;
     }
     Table table{.columns = {{"what"}, {"value"}}};
-    add_rows(table, facts);
+    add_rows(table, facts, format == TableFormat::text || format == TableFormat::markdown);
     print_table(table, format);
     return kSuccess;
   }

@@ -50,7 +50,6 @@ Table catalog_table(const std::string& kind) {
   return table;
 }
 
-// Sizes are those for CIFAR-10; 'kelvin model show' has others.
 Table model_table() {
   Table table{.columns = {{"name"},
                           {"layers", Alignment::right},
@@ -63,6 +62,9 @@ Table model_table() {
                           std::to_string(entry.parameters), std::to_string(entry.macs),
                           entry.summary, entry.reference});
   }
+  table.notes = {
+      "Parameters and multiply-accumulates (macs) are those for one image of 3 x 32 x 32 and 10 "
+      "classes; 'kelvin model show' has others."};
   return table;
 }
 

@@ -14,6 +14,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 #include "kelvin/experiment/tasks/plan.h"
+#include "kelvin/report/tables/comparison.h"
 #include "kelvin/statistics/summary.h"
 
 namespace kelvin {
@@ -33,6 +34,13 @@ constexpr std::array kColumns = {
     NormColumn{"initial_logits_norm_running_statistics", "running statistics"},
     NormColumn{"initial_features_norm_per_sample", "features"}};
 
+// What the columns mean, below the table.
+constexpr auto kColumnsNote =
+    "Mean over seeds ± half of its 95 % interval, before any step. norm: of the logits per sample; "
+    "expected and bound: its prediction and upper bound from the last layer; running statistics: "
+    "the norm with these instead of a batch's own; features: the norm per sample of what the last "
+    "layer takes.";
+
 // "2.31 ± 0.12", the 95 % interval of the mean over seeds; "" if there are none: normalised logits
 // have no prediction.
 std::string interval_text(const Json& lines, const char* key) {
@@ -41,9 +49,7 @@ std::string interval_text(const Json& lines, const char* key) {
     if (line.contains(key)) values.push_back(line.at(key).get<double>());
   }
   if (values.empty()) return "";
-  const auto summary = summarise(values);
-  if (summary.count < 2) return fmt::format("{:.4g}", summary.mean);
-  return fmt::format("{:.4g} ± {:.2g}", summary.mean, summary.half_width);
+  return mean_text(summarise(values), {.name = "logits_norm_per_sample"});
 }
 
 class NormsOfModels : public Verb {
@@ -124,6 +130,7 @@ class NormsOfModels : public Verb {
       }
       table.rows.push_back(row);
     }
+    table.notes = {kColumnsNote};
     print_table(table, format);
   }
 

@@ -7,6 +7,7 @@
 #include "app/cli/human_text.h"
 #include "app/cli/interrupts.h"
 #include "app/cli/output_file.h"
+#include "app/cli/recipe_runs.h"
 #include "app/cli/report_input.h"
 #include "app/cli/setting_words.h"
 #include "app/cli/sweep_runs.h"
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kAll = "all";
+constexpr auto kDefaultScaleOfAll = "laptop";
 constexpr auto kReproductionPage = "report.html";
 
 // "mlp,seed=1,temperature=30" as the name of its group: "mlp,seed=*,temperature=30".
@@ -40,11 +42,12 @@ class Reproduce : public Verb {
                   "a recipe of a paper (kelvin list recipes), or all that have the scale")
         ->required();
     declare_settings(command, overrides_, "settings of all runs, as for sweep");
-    command.add_option("--scale", scale_, "smoke, laptop or paper")
-        ->type_name("NAME")
-        ->capture_default_str();
+    command.add_option("--scale", scale_, "smoke, laptop (default, if it has one) or paper")
+        ->type_name("NAME");
     command
-        .add_option("--output", output_, "folder of the runs (runs/RECIPE-SCALE); of all, of all")
+        .add_option("--output", output_,
+                    "folder of the runs (default: runs/RECIPE-SCALE); for all, the folder that "
+                    "holds one of these per recipe (default: runs)")
         ->type_name("DIR");
     command.add_option("--readings", readings_, "folder of kept readings")
         ->type_name("DIR")
@@ -80,16 +83,34 @@ class Reproduce : public Verb {
     return code;
   }
 
+ protected:
+  std::string threads_help() const override { return "threads of each run (default: 1)"; }
+
  private:
   std::vector<std::string> recipe_names() const {
-    if (name_ != kAll) return {name_};
+    if (name_ != kAll) {
+      check_recipe();
+      return {name_};
+    }
+    const auto scale = scale_.empty() ? std::string(kDefaultScaleOfAll) : scale_;
     std::vector<std::string> names;
     for (const auto& [name, text] : builtin_recipes()) {
       const auto scales = parse_recipe(text, name, "").scales;
-      if (std::find(scales.begin(), scales.end(), scale_) != scales.end()) names.push_back(name);
+      if (std::find(scales.begin(), scales.end(), scale) != scales.end()) names.push_back(name);
     }
-    check(!names.empty(), "--scale: no recipe has the scale '", scale_, "'");
+    check(!names.empty(), "--scale: no recipe has the scale '", scale, "'");
     return names;
+  }
+
+  // Those of papers are offered; a demo that is asked for is as good as a file.
+  void check_recipe() const {
+    if (builtin_recipes().contains(name_) || fs::is_regular_file(name_)) return;
+    std::vector<std::string> names;
+    for (const auto& [name, text] : builtin_recipes()) {
+      if (!is_demo_recipe(name)) names.push_back(name);
+    }
+    check(false, "no recipe named '", name_,
+          "', nor a file of that name; there are: ", join(names, ", "));
   }
 
   fs::path root_of(const PlannedSweep& sweep) const {
@@ -155,7 +176,8 @@ class Reproduce : public Verb {
     int64_t missing = 0;
     for (const auto& each : cases) missing += each.missing;
     if (missing > 0) {
-      print_for_people(fmt::format("{}: {} of {} runs are missing; they are made by: {}\n",
+      // The command stays in one piece, to be copied.
+      print_for_people(fmt::format("{}: {} of {} runs are missing; they are made by:\n  {}\n",
                                    sweep.name, missing, sweep.chosen.size(), sweep_command(sweep)));
     }
     if (!is_for_people) {
@@ -164,9 +186,15 @@ class Reproduce : public Verb {
       records.rows.insert(records.rows.end(), of_sweep.rows.begin(), of_sweep.rows.end());
       return;
     }
-    const auto mark = format == TableFormat::markdown ? "## " : "";
-    fmt::print("{}{} ({})\n\n", mark, sweep.recipe.title,
-               sweep.request.scale.empty() ? "as it stands" : sweep.request.scale);
+    const auto title =
+        fmt::format("{} ({})", sweep.recipe.title,
+                    sweep.request.scale.empty() ? "as it stands" : sweep.request.scale);
+    if (format == TableFormat::markdown) {
+      fmt::print("## {}\n", title);
+    } else {
+      print_paragraph(title);
+    }
+    fmt::print("\n");
     for (const auto& each : reproduced) print_case(each, format);
     write_page_of(sweep, cases);
   }
@@ -199,7 +227,7 @@ class Reproduce : public Verb {
 
   std::string name_;
   std::vector<std::string> overrides_;
-  std::string scale_ = "laptop";
+  std::string scale_;
   std::string output_;
   std::string readings_ = kReadingsFolder;
   std::string jobs_;

@@ -49,6 +49,11 @@ class Resume : public Verb {
     return print_run_result("resume", run_, format);
   }
 
+ protected:
+  std::string threads_help() const override {
+    return "threads to compute with (default: as many as the run had)";
+  }
+
  private:
   // As many as the run had, unless others are asked for.
   int64_t threads_for(const Run& before) const {

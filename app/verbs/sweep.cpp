@@ -78,6 +78,11 @@ std::string text_without_seed(Config config) {
   return config.to_toml();
 }
 
+// "about 2 min 05 s"; an estimate below a second is "< 1 s".
+std::string estimate_text(double seconds, const std::string& about = "") {
+  return seconds < 1 ? "< 1 s" : about + short_duration(seconds);
+}
+
 class Sweep : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
@@ -90,7 +95,8 @@ class Sweep : public Verb {
         ->type_name("NAME");
     command
         .add_option("--output", output_,
-                    "folder of the runs (runs/RECIPE-SCALE); of a queue, of all")
+                    "folder of the runs (default: runs/RECIPE-SCALE); with --queue, the folder "
+                    "that holds one of these per line (default: runs)")
         ->type_name("DIR");
     command
         .add_option("--jobs", jobs_, "runs at once (default: one per core, 2 GiB of memory each)")
@@ -130,6 +136,9 @@ class Sweep : public Verb {
     return run_all(sweeps, kept, jobs);
   }
 
+ protected:
+  std::string threads_help() const override { return "threads of each run (default: 1)"; }
+
  private:
   // All of them, before the first is run.
   std::vector<PlannedSweep> planned(const ComputeLibrary& library) const {
@@ -157,9 +166,9 @@ class Sweep : public Verb {
     for (const auto& sweep : sweeps) {
       const auto root = root_of(sweep);
       if (!common().is_quiet()) {
-        print_for_people(fmt::format("{}\n{} runs in {}, {} at once\n", sweep.recipe.title,
-                                     sweep.chosen.size(), root.string(),
-                                     std::min<int64_t>(jobs, sweep.chosen.size())));
+        print_remark(sweep.recipe.title);
+        print_for_people(fmt::format("{} runs in {}, {} at once\n", sweep.chosen.size(),
+                                     root.string(), std::min<int64_t>(jobs, sweep.chosen.size())));
       }
       const auto result = run_sweep(sweep, kept,
                                     {.root = root,
@@ -199,13 +208,13 @@ class Sweep : public Verb {
     auto context = run_context(bar);
     context.data_folder = common().data_folder();
     std::map<std::string, Json> costs;
+    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     Table table{.columns = {{"recipe"},
                             {"run"},
                             {"state"},
-                            {"minutes", Alignment::right},
+                            {is_for_people ? "time" : "minutes", Alignment::right},
                             {"memory", Alignment::right},
                             {"disk", Alignment::right}}};
-    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     const auto amount = [&](const Json& plan, const char* key) {
       const auto bytes = plan.value(key, int64_t{0});
       return is_for_people ? byte_text(bytes) : std::to_string(bytes);
@@ -222,8 +231,10 @@ class Sweep : public Verb {
             plan = library.run(PlanRequest{.resolved = sweep.resolved[place]}, context);
           const auto of_run = plan.value("estimated_minutes", 0.0);
           minutes += of_run;
-          row.insert(row.end(), {short_number(of_run, 3), amount(plan, "estimated_memory_bytes"),
-                                 amount(plan, "estimated_disk_bytes")});
+          row.insert(
+              row.end(),
+              {is_for_people ? estimate_text(60 * of_run) : short_number(of_run, 3),
+               amount(plan, "estimated_memory_bytes"), amount(plan, "estimated_disk_bytes")});
         }
         table.rows.push_back(std::move(row));
       }
@@ -231,8 +242,10 @@ class Sweep : public Verb {
     bar.clear();
     print_table(table, format);
     if (!common().is_quiet()) {
-      print_for_people(fmt::format("about {} with {} at once, on threads as busy as now\n",
-                                   short_duration(60 * minutes / static_cast<double>(jobs)), jobs));
+      const auto seconds = 60 * minutes / static_cast<double>(jobs);
+      print_remark(
+          fmt::format("in all {} with {} run{} at once, if the machine stays as busy as now",
+                      estimate_text(seconds, "about "), jobs, jobs == 1 ? "" : "s"));
     }
     return kSuccess;
   }

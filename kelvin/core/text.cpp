@@ -54,7 +54,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   std::string nearest;
   constexpr size_t kMostBytes = 200;  // nobody's misspelt name is longer; comparing would take long
   if (name.size() > kMostBytes) return nearest;
-  size_t smallest = std::max<size_t>(name.size() / 2, 1) + 1;
+  size_t smallest = (name.size() + 1) / 2;  // distances below it are less than half of the name
   for (const auto& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);
     if (distance >= smallest) continue;

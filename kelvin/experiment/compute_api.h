@@ -9,6 +9,7 @@
 
 #include "kelvin/core/reading.h"
 #include "kelvin/core/registry.h"
+#include "kelvin/core/text.h"
 #include "kelvin/runs/config.h"
 
 // The one door through which a program that must start fast (the tool) asks libkelvin for work,
@@ -47,6 +48,12 @@ struct RunContext {
   std::function<void(const std::string&)> inform = [](const std::string&) {};
   std::filesystem::path data_folder = {};  // where datasets lie
   std::string process_name = "kelvin";     // unlike that of any other process
+
+  // "WHO at most 3 GiB of the 4 GiB allowed", unless it is less than a tenth, which is no news.
+  void inform_of_memory(const std::string& who, int64_t bytes, int64_t limit) const {
+    if (bytes < limit / 10) return;
+    inform(who + " at most " + byte_text(bytes) + " of the " + byte_text(limit) + " allowed");
+  }
 };
 
 // Told of what was computed before it is stored or written anywhere: a full disk must not cost it.

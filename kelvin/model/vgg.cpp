@@ -157,7 +157,7 @@ auto reader(const VggPlan& plan, bool has_norm) {
 // Each with and without batch normalisation.
 bool add(const std::string& name, const std::string& layers, const VggPlan& plan) {
   const auto entry = [&](bool has_norm) {
-    return ModelEntry{.summary = layers + " 3x3 convolutions and three linear layers" +
+    return ModelEntry{.summary = layers + " convolutions of 3x3 and three linear layers" +
                                  (has_norm ? ", batch normalisation" : ""),
                       .reference = "Very deep convolutional networks, arXiv 1409.1556",
                       .read = reader(plan, has_norm)};

@@ -213,6 +213,7 @@ RunFolder RunFolder::create(const fs::path& path, const Config& config, const Js
 }
 
 RunFolder RunFolder::open(const fs::path& path) {
+  check(fs::exists(path), path.string(), ": no such folder");
   check(is_run(path), path.string(), ": is not a run folder (no config.toml)");
   return RunFolder(path);
 }

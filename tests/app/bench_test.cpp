@@ -120,13 +120,14 @@ TEST(BenchTrain, GoesOnWithoutPyTorch) {
 
 TEST(BenchTrain, RefusesInOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> refusals = {
-      {{"--model", "mlpp"}, "kelvin bench: no model named 'mlpp'; did you mean 'mlp'?"},
-      {{"--model", "mlp", "model.wdth=3"}, "kelvin bench: model.wdth: no such setting"},
-      {{"--model", "mlp", "--precision", "fp8"}, "kelvin bench: train.precision: must be fp32"},
-      {{"--rounds", "0"}, "kelvin bench: --rounds: must be from 1 to 1000, got 0"},
-      {{"--steps", "x"}, "kelvin bench: --steps: must be a whole number, got 'x'"},
+      {{"--model", "mlpp"}, "kelvin bench train: no model named 'mlpp'; did you mean 'mlp'?"},
+      {{"--model", "mlp", "model.wdth=3"}, "kelvin bench train: model.wdth: no such setting"},
+      {{"--model", "mlp", "--precision", "fp8"},
+       "kelvin bench train: train.precision: must be fp32"},
+      {{"--rounds", "0"}, "kelvin bench train: --rounds: must be from 1 to 1000, got 0"},
+      {{"--steps", "x"}, "kelvin bench train: --steps: must be a whole number, got 'x'"},
       {{"--model", "mlp", "model.width=8", "train.optimizer=adam"},
-       "kelvin bench: PyTorch's side knows train.optimizer = \"sgd\" only, got \"adam\"; see "
+       "kelvin bench train: PyTorch's side knows train.optimizer = \"sgd\" only, got \"adam\"; see "
        "--without-pytorch"},
   };
   for (const auto& [words, message] : refusals) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/core/text.h"
 #include "tests/support/command.h"
 #include "tests/support/python.h"
 
@@ -119,6 +120,7 @@ TEST(CalibrateVerb, CalibratesARunAndItsWeights) {
   EXPECT_NE(of_weights.err.find("fitted on a random half of the test split (32 samples)"),
             std::string::npos)
       << of_weights.err;
+  for (const auto& line : split(of_weights.err, '\n')) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST(CalibrateVerb, SaysInOneLineWhyThereIsNoTemperature) {

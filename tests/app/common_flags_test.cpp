@@ -145,6 +145,19 @@ TEST(Help, FitsEightyColumnsAndTheTerminal) {
   }
 }
 
+TEST(Help, SaysWhatThreadsMeansToTheVerb) {
+  const std::map<std::string, std::string> meanings = {
+      {"train", "threads to compute with (default: $OMP_NUM_THREADS, else all cores)"},
+      {"demo", "threads of all runs together (default: $OMP_NUM_THREADS, else all cores)"},
+      {"sweep", "threads of each run (default: 1)"},
+      {"reproduce", "threads of each run (default: 1)"},
+      {"resume", "threads to compute with (default: as many as the run had)"}};
+  for (const auto& [verb, meaning] : meanings) {
+    const auto help = run_tool({verb, "--help"}, {"COLUMNS=200"}).out;
+    EXPECT_NE(help.find("  " + meaning + "\n"), std::string::npos) << verb << ": " << help;
+  }
+}
+
 TEST(Help, ShowsOnlyTheFlagsThatMatterToTheVerb) {
   for (const char* verb : {"measure", "ood", "calibrate", "probe", "truncate"}) {
     const auto help = run_tool({verb, "--help"}).out;

@@ -26,7 +26,8 @@ TEST_F(CompareVerb, ShowsHowTwoRunsDiffer) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(result.out.starts_with("A: " + a_ + "\n\nB: " + b_ + "\n\nSettings\n")) << result.out;
   EXPECT_NE(result.out.find("train.temperature"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find(" -50 "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" -50\n"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("gamma"), std::string::npos) << result.out;
   EXPECT_EQ(result.out.find("accuracy"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("0 readings of A and 1 of B are not compared"), std::string::npos)
       << result.out;
@@ -38,6 +39,12 @@ TEST_F(CompareVerb, ShowsAllIfAsked) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("accuracy"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("model.name"), std::string::npos) << result.out;
+}
+
+TEST_F(CompareVerb, ShowsDefinitionsIfAsked) {
+  const auto result = run_tool({"compare", a_, b_, "--definitions"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("gamma 0.001"), std::string::npos) << result.out;
 }
 
 TEST_F(CompareVerb, PrintsRowsForPrograms) {

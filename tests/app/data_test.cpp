@@ -77,6 +77,7 @@ TEST(DataVerb, AnswersBadUsageWithOneLineAndCode2) {
        "mnist: the extra mirror must begin with http:// or https://, got '/srv'"},
       {{"fetch", "imagenet1k", "--data-dir", "/nowhere"}, "imagenet1k: cannot be fetched: "},
       {{"verify", "mnits"}, "did you mean 'mnist'?"},
+      {{"verify", "glyphs10"}, "glyphs10: is embedded; nothing to verify"},
       {{"verify", "--data-dir", "/nowhere"}, "/nowhere: holds no dataset"},
       {{"verify", "mnist", "--data-dir", "/nowhere"}, "mnist"},
       {{"verify", "imagefolder:no", "--data-dir", "/nowhere"}, "/nowhere/no: no such folder"},
@@ -86,7 +87,11 @@ TEST(DataVerb, AnswersBadUsageWithOneLineAndCode2) {
     EXPECT_EQ(result.exit_code, 2) << bad.expected;
     EXPECT_EQ(result.out, "") << bad.expected;
     EXPECT_EQ(lines_in(result.err), 1) << result.err;
-    EXPECT_EQ(result.err.rfind("kelvin data: ", 0), 0U) << result.err;
+    const auto& words = bad.arguments;
+    const bool has_job =
+        !words.empty() && (words[0] == "list" || words[0] == "fetch" || words[0] == "verify");
+    const auto speaker = has_job ? "kelvin data " + words[0] + ": " : std::string("kelvin data: ");
+    EXPECT_TRUE(result.err.starts_with(speaker)) << result.err;
     EXPECT_NE(result.err.find(bad.expected), std::string::npos) << result.err;
   }
 }
@@ -108,6 +113,9 @@ TEST(DataList, SaysWhereEachDatasetLies) {
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_NE(text.out.find("\nmnist "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find(" not here "), std::string::npos) << text.out;
+  EXPECT_TRUE(text.out.ends_with(
+      "\nOthers are embedded and need no files; 'kelvin list datasets' has them, too.\n"))
+      << text.out;
 }
 
 TEST(DataList, LooksWhereTheEnvironmentSays) {
@@ -135,6 +143,22 @@ TEST(DataList, AnswersInUnder100MillisecondsWithoutLibTorch) {
   const auto result = run_data({"list"}, {"LD_DEBUG=libs"});
   EXPECT_NE(result.err.find("libkelvin_base"), std::string::npos);
   EXPECT_EQ(result.err.find("libtorch"), std::string::npos);
+}
+
+TEST(DataVerify, ShowsFilesByNameAndChecksumsInOnePiece) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "MNIST/raw");
+  for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                           "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    std::ofstream(folder / (std::string("MNIST/raw/") + name)) << "x";
+  }
+  const auto result = run_data({"verify", "mnist", "--data-dir", folder.path().string()});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_TRUE(result.out.starts_with((folder / "MNIST/raw") + "\n\nfile ")) << result.out;
+  EXPECT_NE(result.out.find(
+                "\nt10k-labels-idx1-ubyte       1  9dd4e461268c8034f5c8564e155c67a6  differs\n"),
+            std::string::npos)
+      << result.out;
 }
 
 TEST(DataVerify, FindsImageFoldersByThemselves) {
@@ -183,13 +207,19 @@ TEST(DataFetch, ReportsEveryMirrorAndEndsWithCode2) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(lines_in(result.err), 1) << result.err;
-  EXPECT_EQ(result.err.rfind("kelvin data: cifar100: no mirror could deliver it: " +
+  EXPECT_EQ(result.err.rfind("kelvin data fetch: cifar100: no mirror could deliver it: " +
                                  server.address("status-404/cifar-100-binary.tar.gz") +
                                  ": HTTP status 404; https://www.cs.toronto.edu/",
                              0),
             0U)
       << result.err;
   EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(DataFetch, HasNothingToDoForEmbeddedDatasets) {
+  const auto result = run_data({"fetch", "glyphs10", "--data-dir", "/nowhere", "-o", "csv"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "name,state,folder,MB,from\nglyphs10,embedded; nothing to fetch,,,\n");
 }
 
 TEST(DataFetch, KeepsWhatCameWhenInterrupted) {
@@ -212,7 +242,7 @@ TEST(DataFetch, KeepsWhatCameWhenInterrupted) {
   const auto result = command.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_EQ(result.out, "");
-  EXPECT_NE(result.err.find("kelvin data: stopped; " + folder / ".partial" +
+  EXPECT_NE(result.err.find("kelvin data fetch: stopped; " + folder / ".partial" +
                             " keeps what came, the same command goes on with it\n"),
             std::string::npos)
       << result.err;

@@ -20,12 +20,33 @@ TEST(DemoVerb, RefusesAFolderWithOtherRunsAndLeavesThemAlone) {
   EXPECT_EQ(whole_file(folder / "recipe.toml"), "# mine\n");
 }
 
+TEST(DemoVerb, RefusesRecipesOfHours) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& recipe) {
+    const auto result = run_tool({"demo", "--recipe", recipe, "--output", folder / "out"});
+    EXPECT_EQ(result.exit_code, 2) << recipe;
+    EXPECT_FALSE(fs::exists(folder / "out")) << recipe;
+    return result.err;
+  };
+  EXPECT_EQ(refusal("table1"),
+            "kelvin demo: --recipe: must be demo, demo_tuned, trade_off; 'table1' is for "
+            "'kelvin reproduce table1'\n");
+  EXPECT_EQ(refusal("table9"),
+            "kelvin demo: --recipe: no recipe named 'table9'; there are: demo, demo_tuned, "
+            "trade_off\n");
+}
+
 TEST(DemoVerb, EndsWithTableVerdictAndReportAndCanBeRepeated) {
   const TemporaryFolder folder;
   const auto planned = parse_recipe(builtin_recipes().at("demo"), "demo", "smoke").runs.size();
   for (int i = 0; i < 2; ++i) {
-    const auto result = run_tool({"demo", "--scale", "smoke", "--output", folder / "demo"});
+    const auto result =
+        run_tool({"demo", "--scale", "smoke", "--jobs", "1", "--output", folder / "demo"},
+                 {"OMP_NUM_THREADS=3"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
+    for (const auto& run : find_runs(folder / "demo")) {
+      EXPECT_EQ(load_run(run).metadata.at("versions").at("threads"), 3) << run;
+    }
     EXPECT_NE(result.out.find("solution rank"), std::string::npos) << result.out;
     EXPECT_NE(result.out.find("report: " + (folder / "demo/report.html")), std::string::npos);
     EXPECT_EQ(find_runs(folder / "demo").size(), planned);

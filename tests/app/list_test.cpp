@@ -53,6 +53,13 @@ TEST(ListVerb, KnowsTheLosses) {
   }
 }
 
+TEST(ListVerb, SaysForWhichInputsTheSizesOfModelsAre) {
+  const auto result = run_tool({"list", "models"}, {"COLUMNS=200"});
+  EXPECT_NE(result.out.find("(macs) are those for one image of 3 x 32 x 32 and 10 classes"),
+            std::string::npos)
+      << result.out;
+}
+
 TEST(ListVerb, DoesNotLoadLibTorch) {
   const auto result = run_tool({"list", "models"}, {"LD_DEBUG=libs"});
   EXPECT_NE(result.err.find("libkelvin_base"), std::string::npos);

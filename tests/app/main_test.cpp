@@ -72,7 +72,7 @@ TEST(Tool, AnswersBadUsageWithOneLineAndCode2) {
       {{"demo", "--scale", "gigantic"}, "no scale 'gigantic'"},
       {{"list", "modls"}, "did you mean 'models'?"},
       {{"list", "models", "more"}, "unexpected argument 'more'"},
-      {{"list", "models", "-o", "xml"}, "got 'xml'"},
+      {{"list", "models", "-o", "xml"}, "kelvin list: --format: must be text, md"},
       {{"runs"}, "DIR is required"},
       {{"runs", "/nowhere"}, "/nowhere: no such folder"},
       {{"report"}, "RUN is required"},

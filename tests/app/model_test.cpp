@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kelvin/core/text.h"
 #include "tests/support/command.h"
 
 namespace kelvin::model_test {
@@ -35,6 +36,24 @@ TEST(ModelVerb, MeasuresNormsOverSeeds) {
   EXPECT_EQ(models[1].at("model"), "resnet10");
   EXPECT_EQ(models[1].at("seeds").size(), 2U);
   EXPECT_GT(models[1].at("seeds")[0].at("initial_logits_norm_per_sample"), 0);
+}
+
+TEST(ModelVerb, PrintsMeansWithTheDecimalsOfTheirIntervals) {
+  const auto result =
+      run_tool({"model", "norms", "mlp", "--dataset", "glyphs10", "--seeds", "2", "--samples", "16",
+                "-q", "data.train_samples=32", "model.width=16", "model.depth=2", "-o", "csv"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto row = split(split(result.out, '\n').at(1), ',');
+  ASSERT_EQ(row.size(), 9U) << result.out;
+  for (size_t i = 4; i < row.size(); ++i) {
+    const auto sign = row[i].find(" ± ");
+    ASSERT_NE(sign, std::string::npos) << row[i];
+    const auto decimals = [](const std::string& number) {
+      const auto point = number.find('.');
+      return point == std::string::npos ? size_t{0} : number.size() - point - 1;
+    };
+    EXPECT_EQ(decimals(row[i].substr(0, sign)), decimals(row[i].substr(sign + 4))) << row[i];
+  }
 }
 
 struct ModelRefusal {

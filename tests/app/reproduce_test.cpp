@@ -15,11 +15,14 @@ TEST(ReproduceVerb, PrintsThePapersNumbersBesideOursAgainFromKeptReadings) {
   const auto none = run_tool({"reproduce", "table1", "--scale", "smoke", "--no-train", "--readings",
                               folder / "kept", "--output", folder / "none"});
   EXPECT_EQ(none.exit_code, 0) << none.err;
-  EXPECT_NE(
-      none.err.find("table1: 12 of 12 runs are missing; they are made by: kelvin sweep table1 "
-                    "--scale smoke"),
-      std::string::npos)
+  EXPECT_NE(none.err.find("table1: 12 of 12 runs are missing; they are made by:\n"
+                          "  kelvin sweep table1 --scale smoke\n"),
+            std::string::npos)
       << none.err;
+  EXPECT_TRUE(
+      none.out.starts_with("Table 1: rank of the logits, effective depth and loss of OOD "
+                           "accuracy at low and\nhigh temperature (smoke)\n\n"))
+      << none.out;
 
   const auto trained = run_tool(words);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
@@ -47,15 +50,31 @@ TEST(ReproduceVerb, PrintsThePapersNumbersBesideOursAgainFromKeptReadings) {
 TEST(ReproduceVerb, NamesTheRecipesThereAre) {
   const auto result = run_tool({"reproduce", "table9"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("no recipe named 'table9'"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("table1"), std::string::npos) << result.err;
+  EXPECT_TRUE(result.err.starts_with(
+      "kelvin reproduce: no recipe named 'table9', nor a file of that name; there are: "))
+      << result.err;
+  EXPECT_NE(result.err.find(" table1, "), std::string::npos) << result.err;
+  for (const char* demo : {" demo", "trade_off"}) {
+    EXPECT_EQ(result.err.find(demo), std::string::npos) << result.err;
+  }
   EXPECT_EQ(run_tool({"reproduce", "all", "--scale", "huge"}).exit_code, 2);
+}
+
+TEST(ReproduceVerb, TakesARecipeWithoutTheDefaultScaleAsItStands) {
+  const TemporaryFolder folder;
+  const auto result = run_tool({"reproduce", "demo", "--no-train", "--readings", folder / "kept",
+                                "--output", folder / "none"},
+                               {"COLUMNS=100"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("kelvin sweep demo\n"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("(as it stands)"), std::string::npos) << result.out;
 }
 
 TEST(ReproduceAllSlow, ExercisesEveryRecipeAtSmokeScale) {
   const TemporaryFolder folder;
   const auto result = run_tool({"reproduce", "all", "--scale", "smoke", "--output", folder / "out",
-                                "--readings", folder / "kept", "-q"});
+                                "--readings", folder / "kept", "-q"},
+                               {"COLUMNS=200"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const auto& [name, text] : builtin_recipes()) {
     EXPECT_NE(result.out.find(parse_recipe(text, name, "").title), std::string::npos) << name;

@@ -194,6 +194,8 @@ TEST_F(ResumeVerb, RefusesWhatIsNoRun) {
   const auto none = run_tool({"resume", folder.path().string()});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_NE(none.err.find("is not a run folder"), std::string::npos) << none.err;
+  EXPECT_EQ(run_tool({"resume", folder / "none"}).err,
+            "kelvin resume: " + (folder / "none") + ": no such folder\n");
 }
 
 TEST_F(ResumeVerb, RefusesARunThatSomebodyElseIsAtWorkIn) {

@@ -142,6 +142,16 @@ TEST_F(SweepVerb, ListsWhatItWouldDo) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out.find("recipe,run,state,minutes,memory,disk\ntiny,seed=1,to train,"), 0U)
       << result.out;
+  auto for_people = words(kTwoSeeds, "out", {"--dry-run", "--jobs", "1"});
+  std::erase(for_people, "--quiet");
+  const auto text = run_tool(for_people);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_TRUE(text.out.starts_with("recipe  run     state     ")) << text.out;
+  EXPECT_NE(text.out.find(" time "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(" s "), std::string::npos) << text.out;
+  EXPECT_NE(text.err.find(" with 1 run at once, if the machine stays as busy as now\n"),
+            std::string::npos)
+      << text.err;
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 

@@ -128,4 +128,17 @@ TEST(ComputeApi, SetsTheThreads) {
   library().run(ThreadsRequest{.threads = threads});
 }
 
+TEST(RunContext, TellsOfMemoryFromATenthOfTheLimitOn) {
+  std::vector<std::string> said;
+  RunContext context;
+  context.inform = [&](const std::string& text) { said.push_back(text); };
+  constexpr int64_t kLimit = 1000 << 10;
+  context.inform_of_memory("measures hold", 0, kLimit);
+  context.inform_of_memory("measures hold", kLimit / 10 - 1, kLimit);
+  EXPECT_TRUE(said.empty());
+  context.inform_of_memory("measures hold", kLimit / 10, kLimit);
+  EXPECT_EQ(said,
+            std::vector<std::string>{"measures hold at most 100 KiB of the 1000 KiB allowed"});
+}
+
 }  // namespace kelvin::compute_api_test

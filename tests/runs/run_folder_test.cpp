@@ -160,6 +160,8 @@ TEST(RunFolder, IsNotOpenedWhereThereIsNoRun) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { RunFolder::open(folder.path()); }),
             folder.path().string() + ": is not a run folder (no config.toml)");
+  EXPECT_EQ(error_of([&] { RunFolder::open(folder / "none"); }),
+            (folder / "none") + ": no such folder");
 }
 
 TEST(RunFolder, RefusesAFolderThatHoldsARunAndKeepsIt) {

@@ -63,8 +63,7 @@ void check_memory(int64_t samples, int64_t classes, int64_t bytes_each, int64_t 
                      CalibrationSums::bytes(classes, samples, bins);
   check(bytes <= limit, "measure.memory: calibrating needs ", byte_text(bytes), " for ", samples,
         " samples of ", classes, " classes; ", byte_text(limit), " are allowed");
-  context.inform("calibrating holds at most " + byte_text(bytes) + " of the " + byte_text(limit) +
-                 " it may");
+  context.inform_of_memory("calibrating holds", bytes, limit);
 }
 
 // The settings that mean something without a network.

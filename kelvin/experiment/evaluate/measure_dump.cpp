@@ -8,7 +8,6 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/core/text.h"
 #include "kelvin/data/batches.h"
 #include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/evaluate/dump.h"
@@ -131,8 +130,7 @@ Readings measure_dump(const std::filesystem::path& npz, const MeasureRequest& re
   if (const auto caveat = classifier_caveat(record, where); !caveat.empty()) context.warn(caveat);
   auto measures = measures_for(record, std::move(wanted), !names.empty(), where);
   const auto bytes = measures.checked_memory(record, record.logits.size(0), known.memory);
-  context.inform("measures hold at most " + byte_text(bytes) + " of the " +
-                 byte_text(known.memory) + " they may");
+  context.inform_of_memory("measures hold", bytes, known.memory);
   DumpRecords records(record, derive_seed(known.seed, "measure"));
   Detection no_detectors;
   show_all(records, measures, no_detectors, context);

@@ -6,7 +6,6 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
-#include "kelvin/core/text.h"
 #include "kelvin/data/batches.h"
 #include "kelvin/experiment/evaluate/extract.h"
 #include "kelvin/measures/input_gram.h"
@@ -101,8 +100,7 @@ void count_memory(const Record& example, const MeasureSet& measures, const Detec
   const auto for_detectors = detection.memory(example, train_sample(dataset));
   const auto bytes = for_detectors + measures.checked_memory(
                                          example, samples, settings.measure.memory - for_detectors);
-  context.inform("measures hold at most " + byte_text(bytes) + " of the " +
-                 byte_text(settings.measure.memory) + " they may");
+  context.inform_of_memory("measures hold", bytes, settings.measure.memory);
 }
 
 }  // namespace

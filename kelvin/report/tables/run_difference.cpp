@@ -10,6 +10,7 @@
 #include "kelvin/core/text.h"
 #include "kelvin/formats/toml_text.h"
 #include "kelvin/report/tables/run_values.h"
+#include "kelvin/report/tables/text_table.h"
 #include "kelvin/runs/readings_file.h"
 
 namespace kelvin {
@@ -83,20 +84,32 @@ std::vector<ToldByTwo> told_by_two(const Texts& a, const Texts& b) {
 
 bool is_same_value(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
+// Name and place: what readings by several definitions share.
+std::string measured_thing(const Reading& reading) {
+  auto thing = reading.name;
+  for (const auto& place : all_places()) thing += "\n" + place.cell(reading);
+  return thing;
+}
+
 void compare_readings(const Run& a, const Run& b, bool all, RunDifference& difference) {
   std::map<std::string, double> values;
   for (const auto& reading : b.readings) {
     if (all || !reading.index) values[identity_of(reading)] = reading.value;
   }
+  std::set<std::string> things;
   for (const auto& reading : a.readings) {
     if (!all && reading.index) continue;
+    const bool is_default = things.insert(measured_thing(reading)).second;
     const auto found = values.find(identity_of(reading));
     if (found == values.end()) {
       ++difference.only_in_a;
       continue;
     }
+    ++difference.in_common;
     const bool is_shown = all || !is_same_value(reading.value, found->second);
-    if (is_shown) difference.readings.push_back({.a = reading, .b = found->second});
+    if (is_shown) {
+      difference.readings.push_back({.a = reading, .b = found->second, .is_default = is_default});
+    }
     values.erase(found);
   }
   difference.only_in_b = static_cast<int64_t>(values.size());
@@ -108,8 +121,13 @@ Table told_table(const std::string& title, const std::vector<ToldByTwo>& pairs) 
   return table;
 }
 
-Table readings_table(const std::vector<MeasuredByTwo>& readings) {
-  constexpr int kDigits = 6;
+std::vector<MeasuredByTwo> by_default_definition(std::vector<MeasuredByTwo> readings) {
+  std::erase_if(readings, [](const MeasuredByTwo& pair) { return !pair.is_default; });
+  return readings;
+}
+
+Table readings_table(const std::vector<MeasuredByTwo>& readings, bool with_definitions) {
+  constexpr int kDigits = 4;
   Table table{.title = "Readings", .columns = {{"name"}}};
   Readings of_a;
   for (const auto& pair : readings) of_a.push_back(pair.a);
@@ -118,29 +136,50 @@ Table readings_table(const std::vector<MeasuredByTwo>& readings) {
   for (const char* name : {"A", "B", "difference"}) {
     table.columns.push_back({name, Alignment::right});
   }
-  table.columns.push_back({"definition"});
+  if (with_definitions) table.columns.push_back({"definition"});
   for (const auto& pair : readings) {
     std::vector<std::string> row = {pair.a.name};
     for (const auto& place : places) row.push_back(place.cell(pair.a));
     for (const double value : {pair.a.value, pair.b, pair.b - pair.a.value}) {
       row.push_back(short_number(value, kDigits));
     }
-    row.push_back(definition_text(pair.a.definition));
+    if (with_definitions) row.push_back(definition_text(pair.a.definition));
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-std::string text_for_people(const RunDifference& difference, TableFormat format, size_t width) {
+// What stands where there is no table of readings.
+std::string no_readings_text(const RunDifference& difference) {
+  if (!difference.readings.empty()) return "no difference by default definitions";
+  if (difference.in_common > 0) return "no difference";
+  const bool has_any = difference.only_in_a > 0 || difference.only_in_b > 0;
+  return has_any ? "none in common" : "neither run has readings";
+}
+
+std::string text_for_people(const RunDifference& difference, TableFormat format,
+                            bool with_definitions, size_t width) {
   std::vector<std::string> parts;
-  for (const auto& table :
-       {told_table("Settings", difference.settings), told_table("Metadata", difference.metadata),
-        readings_table(difference.readings)}) {
-    parts.push_back(table.rows.empty() ? table.title + ": no difference\n"
+  const auto add = [&](const Table& table, const std::string& otherwise) {
+    parts.push_back(table.rows.empty() ? table.title + ": " + otherwise + "\n"
                                        : render(table, format, width));
+  };
+  const auto add_note = [&](const std::string& note) {
+    const auto lines = wrapped_lines(note, format == TableFormat::text ? width : 0);
+    parts.push_back(join(lines, "\n") + "\n");
+  };
+  const auto shown =
+      with_definitions ? difference.readings : by_default_definition(difference.readings);
+  add(told_table("Settings", difference.settings), "no difference");
+  add(told_table("Metadata", difference.metadata), "no difference");
+  add(readings_table(shown, with_definitions), no_readings_text(difference));
+  if (const auto left_out = difference.readings.size() - shown.size(); left_out > 0) {
+    add_note(
+        fmt::format("Not shown: {} reading{} by other definitions; --definitions shows them, "
+                    "-o json has everything.",
+                    left_out, left_out == 1 ? "" : "s"));
   }
-  const auto note = not_compared_text(difference);
-  if (!note.empty()) parts.push_back(note + "\n");
+  if (const auto note = not_compared_text(difference); !note.empty()) add_note(note);
   return join(parts, "\n");
 }
 
@@ -191,9 +230,10 @@ RunDifference run_difference(const Run& a, const Run& b, bool all) {
   return difference;
 }
 
-std::string difference_text(const RunDifference& difference, TableFormat format, size_t width) {
+std::string difference_text(const RunDifference& difference, TableFormat format,
+                            bool with_definitions, size_t width) {
   const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
-  return is_for_people ? text_for_people(difference, format, width)
+  return is_for_people ? text_for_people(difference, format, with_definitions, width)
                        : render(table_of_all(difference), format);
 }
 

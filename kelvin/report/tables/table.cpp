@@ -99,7 +99,7 @@ TableFormat table_format(const std::string& name) {
   if (name == "md" || name == "markdown") return TableFormat::markdown;
   if (name == "csv") return TableFormat::csv;
   if (name == "json") return TableFormat::json;
-  check(name == "jsonl", "table format: must be text, md, csv, json or jsonl, got '", name, "'");
+  check(name == "jsonl", "--format: must be text, md, csv, json or jsonl, got '", name, "'");
   return TableFormat::jsonl;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/core/text.h"
 #include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/run/run.h"
 #include "kelvin/experiment/run/run_store.h"
@@ -121,14 +122,23 @@ TEST_F(CalibrationDumps, AreRefusedInOneLine) {
   }
 }
 
-TEST_F(CalibrationDumps, SayHowMuchMemoryTheyTake) {
+TEST_F(CalibrationDumps, SayHowMuchMemoryTheyTakeIfItIsMuch) {
   std::vector<std::string> said;
   RunContext context;
   context.inform = [&](const std::string& text) { said.push_back(text); };
-  calibration_data(request(dump("val.npz", 40)), context);
+  const auto validation = dump("val.npz", 40);
+  calibration_data(request(validation), context);
+  EXPECT_EQ(said, std::vector<std::string>());
+
+  const auto error =
+      error_of([&] { calibration_data(request(validation, "", {"measure.memory=1KiB"}), {}); });
+  const auto begin = error.find("needs ") + 6;
+  const auto needed = bytes_of(error.substr(begin, error.find(" for ") - begin), "needed");
+  const auto memory = "measure.memory=" + std::to_string(2 * needed);
+  calibration_data(request(validation, "", {memory}), context);
   ASSERT_EQ(said.size(), 1U);
   EXPECT_TRUE(said[0].starts_with("calibrating holds at most ")) << said[0];
-  EXPECT_TRUE(said[0].ends_with(" of the 4 GiB it may")) << said[0];
+  EXPECT_TRUE(said[0].ends_with(" allowed")) << said[0];
 }
 
 class CalibrationOfARun : public testing::Test {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "kelvin/core/text.h"
 #include "tests/report/report_runs.h"
 
 namespace kelvin::run_difference_test {
@@ -135,19 +136,65 @@ TEST(RunDifference, LeavesOutPointsOfCurvesUnlessAllIsAsked) {
 TEST(DifferenceText, IsThreeTablesForPeople) {
   const auto text = difference_text(
       run_difference(run_with_rank(1, 0, 90), run_with_rank(10, 0, 40.5)), TableFormat::text);
-  EXPECT_EQ(
-      text,
-      "Settings\n\n"
-      "key                A    B\n"
-      "-----------------  ---  ----\n"
-      "train.temperature  1.0  10.0\n"
-      "\n"
-      "Metadata: no difference\n"
-      "\n"
-      "Readings\n\n"
-      "name           split   A     B  difference  definition\n"
-      "-------------  -----  --  ----  ----------  ---------------------------------------\n"
-      "solution_rank  test   90  40.5       -49.5  bias true, gamma 0.001, shift_free true\n");
+  EXPECT_EQ(text,
+            "Settings\n\n"
+            "key                A    B\n"
+            "-----------------  ---  ----\n"
+            "train.temperature  1.0  10.0\n"
+            "\n"
+            "Metadata: no difference\n"
+            "\n"
+            "Readings\n\n"
+            "name           split   A     B  difference\n"
+            "-------------  -----  --  ----  ----------\n"
+            "solution_rank  test   90  40.5       -49.5\n");
+}
+
+// The default rank, and one by another threshold.
+Runs runs_with_variants(double default_b) {
+  auto a = run_with_rank(1, 0, 90);
+  auto b = run_with_rank(1, 0, default_b);
+  a.readings.push_back(rank_reading(80.123456, 1e-2));
+  b.readings.push_back(rank_reading(80.5, 1e-2));
+  return {a, b};
+}
+
+TEST(DifferenceText, ShowsPeopleTheDefaultDefinitionUnlessAllAreAskedFor) {
+  const auto runs = runs_with_variants(40);
+  const auto difference = run_difference(runs[0], runs[1]);
+  const auto brief = difference_text(difference, TableFormat::text);
+  EXPECT_TRUE(
+      brief.ends_with("name           split   A   B  difference\n"
+                      "-------------  -----  --  --  ----------\n"
+                      "solution_rank  test   90  40         -50\n"
+                      "\n"
+                      "Not shown: 1 reading by other definitions; --definitions shows them, "
+                      "-o json has everything.\n"))
+      << brief;
+  const auto whole = difference_text(difference, TableFormat::text, /*with_definitions=*/true);
+  EXPECT_TRUE(whole.ends_with(
+      "name           split      A     B  difference  definition\n"
+      "-------------  -----  -----  ----  ----------  ---------------------------------------\n"
+      "solution_rank  test      90    40         -50  bias true, gamma 0.001, shift_free true\n"
+      "solution_rank  test   80.12  80.5      0.3765  bias true, gamma 0.01, shift_free true\n"))
+      << whole;
+}
+
+TEST(DifferenceText, PutsNoVariantInThePlaceOfAnEqualDefault) {
+  const auto runs = runs_with_variants(90);
+  const auto text = difference_text(run_difference(runs[0], runs[1]), TableFormat::text);
+  EXPECT_NE(text.find("Readings: no difference by default definitions\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("80"), std::string::npos) << text;
+}
+
+TEST(DifferenceText, FitsTheWidth) {
+  const auto runs = runs_with_variants(40);
+  auto a = runs[0];
+  a.readings.push_back(accuracy(0.5));
+  const auto text = difference_text(run_difference(a, runs[1]), TableFormat::text,
+                                    /*with_definitions=*/false, /*width=*/80);
+  for (const auto& line : split(text, '\n')) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST(DifferenceText, SaysToPeopleWhatIsNotCompared) {
@@ -156,7 +203,23 @@ TEST(DifferenceText, SaysToPeopleWhatIsNotCompared) {
   const auto difference = run_difference(a, bare_run(1, 0));
   const auto text = difference_text(difference, TableFormat::markdown);
   EXPECT_TRUE(text.ends_with("\n" + not_compared_text(difference) + "\n")) << text;
-  EXPECT_NE(text.find("Readings: no difference"), std::string::npos) << text;
+}
+
+TEST(DifferenceText, TellsEqualReadingsFromNoneToCompare) {
+  const auto last_line = [](const auto& a, const auto& b) {
+    const auto text = difference_text(run_difference(a, b), TableFormat::text);
+    const auto begin = text.find("Readings: ");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  auto a = bare_run(1, 0);
+  const auto none = bare_run(1, 0);
+  a.readings = {accuracy(0.5)};
+  auto b = bare_run(1, 0);
+  b.readings = {accuracy(0.5, 200)};
+  EXPECT_EQ(last_line(a, a), "Readings: no difference");
+  EXPECT_EQ(last_line(a, b), "Readings: none in common");
+  EXPECT_EQ(last_line(a, none), "Readings: none in common");
+  EXPECT_EQ(last_line(none, none), "Readings: neither run has readings");
 }
 
 TEST(DifferenceText, IsOneTableOfExactNumbersForPrograms) {

@@ -78,7 +78,7 @@ TEST(TableFormat, NamesItsChoicesWhenItKnowsNone) {
     table_format("xml");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "table format: must be text, md, csv, json or jsonl, got 'xml'");
+    EXPECT_STREQ(error.what(), "--format: must be text, md, csv, json or jsonl, got 'xml'");
   }
 }
 
