@@ -29,8 +29,8 @@ constexpr int64_t kDrawn = 1'000'003;
 
 inline torch::Tensor drawn_numbers(torch::IntArrayRef sizes, uint64_t seed) {
   const auto count = c10::multiply_integers(sizes);
-  const auto drawn = torch::randn({std::min(count, kDrawn)},
-                                  at::make_generator<at::CPUGeneratorImpl>(seed));
+  const auto drawn =
+      torch::randn({std::min(count, kDrawn)}, at::make_generator<at::CPUGeneratorImpl>(seed));
   if (count <= kDrawn) return drawn.view(sizes);
   return drawn.repeat({(count + kDrawn - 1) / kDrawn}).slice(0, 0, count).view(sizes);
 }
