@@ -134,7 +134,7 @@ TEST_F(CalibrationDumps, SayHowMuchMemoryTheyTakeIfItIsMuch) {
       error_of([&] { calibration_data(request(validation, "", {"measure.memory=1KiB"}), {}); });
   const auto begin = error.find("needs ") + 6;
   const auto needed = bytes_of(error.substr(begin, error.find(" for ") - begin), "needed");
-  const auto memory = "measure.memory=" + std::to_string(2 * needed);
+  const auto memory = "measure.memory=" + std::to_string(2 * needed) + "B";
   calibration_data(request(validation, "", {memory}), context);
   ASSERT_EQ(said.size(), 1U);
   EXPECT_TRUE(said[0].starts_with("calibrating holds at most ")) << said[0];
