@@ -120,8 +120,7 @@ class CalibrateVerb : public Verb {
 
  private:
   void show(const Readings& readings, TableFormat format) const {
-    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
-    if (is_for_people && !with_definitions_) {
+    if (is_for_people(format) && !with_definitions_) {
       print_table(calibration_table(readings), format);
       const auto samples = samples_text(readings);
       if (!samples.empty()) print_remark(samples);

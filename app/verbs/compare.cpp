@@ -26,12 +26,11 @@ class Compare : public Verb {
   int run() override {
     const auto format = common().format();
     const auto difference = run_difference(load_run(a_), load_run(b_), all_);
-    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
-    if (is_for_people) fmt::print("A: {}\n\nB: {}\n\n", a_, b_);
+    if (is_for_people(format)) fmt::print("A: {}\n\nB: {}\n\n", a_, b_);
     fmt::print("{}", difference_text(difference, format, with_definitions_, stdout_columns()));
     const auto note = not_compared_text(difference);
     // Programs read rows; the text for people has it already.
-    if (!is_for_people && !note.empty()) print_for_people(note + "\n");
+    if (!is_for_people(format) && !note.empty()) print_for_people(note + "\n");
     return kSuccess;
   }
 

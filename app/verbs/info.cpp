@@ -25,11 +25,11 @@ std::string cell_of(const Json& value) {
 }
 
 // Nested objects without their names: each key says enough.
-void add_rows(Table& table, const Json& facts, bool is_for_people) {
+void add_rows(Table& table, const Json& facts, TableFormat format) {
   for (const auto& [key, value] : facts.items()) {
     if (value.is_object()) {
-      add_rows(table, value, is_for_people);
-    } else if (is_for_people && key == kMemory) {
+      add_rows(table, value, format);
+    } else if (is_for_people(format) && key == kMemory) {
       table.rows.push_back({"memory", byte_text(value.get<int64_t>())});
     } else {
       table.rows.push_back({key, cell_of(value)});
@@ -53,7 +53,7 @@ class Info : public Verb {
       return kSuccess;
     }
     Table table{.columns = {{"what"}, {"value"}}};
-    add_rows(table, facts, format == TableFormat::text || format == TableFormat::markdown);
+    add_rows(table, facts, format);
     print_table(table, format);
     return kSuccess;
   }

@@ -32,7 +32,7 @@ class Prune : public Verb {
 
   int run() override {
     const auto format = common().format();
-    is_for_people_ = format == TableFormat::text || format == TableFormat::markdown;
+    is_for_people_ = is_for_people(format);
     Table table{.columns = {{"run"},
                             {"removed", Alignment::right},
                             {is_for_people_ ? "size" : "bytes", Alignment::right}}};

@@ -78,8 +78,7 @@ class Reproduce : public Verb {
       code = std::max(code, of_sweep);
       show(sweep, kept, format, records);
     }
-    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
-    if (!is_for_people) print_table(records, format);
+    if (!is_for_people(format)) print_table(records, format);
     return code;
   }
 
@@ -172,7 +171,6 @@ class Reproduce : public Verb {
                               ? std::vector<ExpectedNumber>{}
                               : parse_expected(found->second, sweep.name + ".csv");
     const auto reproduced = reproduction(cases, sweep.recipe.claims, expected);
-    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     int64_t missing = 0;
     for (const auto& each : cases) missing += each.missing;
     if (missing > 0) {
@@ -180,7 +178,7 @@ class Reproduce : public Verb {
       print_for_people(fmt::format("{}: {} of {} runs are missing; they are made by:\n  {}\n",
                                    sweep.name, missing, sweep.chosen.size(), sweep_command(sweep)));
     }
-    if (!is_for_people) {
+    if (!is_for_people(format)) {
       const auto of_sweep = reproduction_records(sweep.name, sweep.request.scale, reproduced);
       records.columns = of_sweep.columns;
       records.rows.insert(records.rows.end(), of_sweep.rows.begin(), of_sweep.rows.end());

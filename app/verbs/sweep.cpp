@@ -208,16 +208,15 @@ class Sweep : public Verb {
     auto context = run_context(bar);
     context.data_folder = common().data_folder();
     std::map<std::string, Json> costs;
-    const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
     Table table{.columns = {{"recipe"},
                             {"run"},
                             {"state"},
-                            {is_for_people ? "time" : "minutes", Alignment::right},
+                            {is_for_people(format) ? "time" : "minutes", Alignment::right},
                             {"memory", Alignment::right},
                             {"disk", Alignment::right}}};
     const auto amount = [&](const Json& plan, const char* key) {
       const auto bytes = plan.value(key, int64_t{0});
-      return is_for_people ? byte_text(bytes) : std::to_string(bytes);
+      return is_for_people(format) ? byte_text(bytes) : std::to_string(bytes);
     };
     double minutes = 0;
     for (const auto& sweep : sweeps) {
@@ -233,7 +232,7 @@ class Sweep : public Verb {
           minutes += of_run;
           row.insert(
               row.end(),
-              {is_for_people ? estimate_text(60 * of_run) : short_number(of_run, 3),
+              {is_for_people(format) ? estimate_text(60 * of_run) : short_number(of_run, 3),
                amount(plan, "estimated_memory_bytes"), amount(plan, "estimated_disk_bytes")});
         }
         table.rows.push_back(std::move(row));

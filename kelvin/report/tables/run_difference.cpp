@@ -232,9 +232,8 @@ RunDifference run_difference(const Run& a, const Run& b, bool all) {
 
 std::string difference_text(const RunDifference& difference, TableFormat format,
                             bool with_definitions, size_t width) {
-  const bool is_for_people = format == TableFormat::text || format == TableFormat::markdown;
-  return is_for_people ? text_for_people(difference, format, with_definitions, width)
-                       : render(table_of_all(difference), format);
+  return is_for_people(format) ? text_for_people(difference, format, with_definitions, width)
+                               : render(table_of_all(difference), format);
 }
 
 std::string not_compared_text(const RunDifference& difference) {

@@ -34,6 +34,11 @@ enum class TableFormat { text, markdown, csv, json, jsonl };
 // "text", "md" or "markdown", "csv", "json", "jsonl"; anything else is an Error naming these.
 TableFormat table_format(const std::string& name);
 
+// Whether people read it; the others are for programs.
+inline bool is_for_people(TableFormat format) {
+  return format == TableFormat::text || format == TableFormat::markdown;
+}
+
 // Only text has a width: how many columns its lines may take, any if it is 0.
 std::string render(const Table& table, TableFormat format, size_t width = 0);
 
