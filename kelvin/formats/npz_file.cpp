@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "kelvin/core/text.h"
 #include "kelvin/formats/byte_reader.h"
 #include "kelvin/formats/zip_file.h"
+#include "kelvin/formats/zip_member_bytes.h"
 
 namespace kelvin {
 namespace {
@@ -20,90 +20,6 @@ namespace {
 // The comment of what we write, by which it is known again.
 constexpr std::string_view kNpzWriter = "kelvin";
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-
-// The bytes of a member from its first to its last, unpacked as far as they are taken.
-class MemberBytes {
- public:
-  MemberBytes(std::string_view packed, const ZipMember& member, const std::string& where)
-      : packed_(packed), where_(where), left_(member.size) {
-    if (member.method == kZipStored) return;
-    // Deflate cannot shrink by more than about 1032 times: a larger claim is a lie.
-    check(member.size / 1100 <= packed.size(), where, ": claims ", member.size, " bytes out of ",
-          packed.size());
-    is_packed_ = inflateInit2(&stream_, -MAX_WBITS) == Z_OK;
-    check(is_packed_, where, ": zlib does not start");
-  }
-  MemberBytes(const MemberBytes&) = delete;
-  MemberBytes& operator=(const MemberBytes&) = delete;
-  ~MemberBytes() {
-    if (is_packed_) inflateEnd(&stream_);
-  }
-
-  uint64_t left() const { return left_; }
-  uint32_t crc() const { return crc_; }  // of what was unpacked so far
-
-  std::string take(uint64_t length) {
-    check(length <= left_, where_, ": cut off: needs ", length, " bytes, has ", left_);
-    std::string bytes;
-    // Not touched before there is something to put there: what a zip says of itself costs nothing.
-    bytes.reserve(length);
-    left_ -= length;
-    if (is_packed_) {
-      inflate_into(bytes, length);
-      const auto* const begin = reinterpret_cast<const Bytef*>(bytes.data());
-      crc_ = static_cast<uint32_t>(crc32_z(crc_, begin, bytes.size()));
-    } else {
-      bytes = packed_.substr(read_, length);
-      read_ += length;
-    }
-    return bytes;
-  }
-
-  // An Error unless the packed bytes end where the member does.
-  void expect_end() {
-    if (!is_packed_) return;
-    std::array<char, 1> beyond = {};
-    const auto count = step(beyond.data(), beyond.size());
-    check(count == 0 && result_ == Z_STREAM_END, where_, ": its compressed data is damaged");
-  }
-
- private:
-  void inflate_into(std::string& bytes, uint64_t length) {
-    std::vector<char> piece(std::min<uint64_t>(length, size_t{1} << 18));
-    while (bytes.size() < length) {
-      const auto count =
-          step(piece.data(), std::min<uint64_t>(piece.size(), length - bytes.size()));
-      check(count > 0, where_, ": its compressed data is damaged");
-      bytes.append(piece.data(), count);
-    }
-  }
-
-  // How many bytes there were, at most `most`; 0 at the end and where the data are damaged.
-  uint64_t step(char* out, uint64_t most) {
-    stream_.next_out = reinterpret_cast<Bytef*>(out);
-    stream_.avail_out = static_cast<uInt>(most);
-    while (stream_.avail_out > 0 && result_ == Z_OK) {
-      constexpr uint64_t kPiece = 1U << 30;  // zlib counts in 32 bits
-      const auto given = std::min<uint64_t>(packed_.size() - read_, kPiece);
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed_.data() + read_));
-      stream_.avail_in = static_cast<uInt>(given);
-      const auto out_before = stream_.avail_out;
-      result_ = inflate(&stream_, Z_NO_FLUSH);
-      read_ += given - stream_.avail_in;
-      if (given == stream_.avail_in && out_before == stream_.avail_out) break;
-    }
-    return most - stream_.avail_out;
-  }
-
-  std::string_view packed_;
-  const std::string& where_;
-  uint64_t read_ = 0;  // of the packed bytes
-  uint64_t left_ = 0;
-  uint32_t crc_ = 0;
-  bool is_packed_ = false;
-  int result_ = Z_OK;
-  z_stream stream_{};
-};
 
 // The text between `before` and `after` in an npy header, which is a Python literal.
 std::string_view between(std::string_view text, std::string_view before, char after,
@@ -191,7 +107,7 @@ NpyHeader parse_npy_header(std::string_view header, const std::string& where) {
 }
 
 // Leaves `member` at the first of the elements.
-NpyHeader take_npy_header(MemberBytes& member, const std::string& where) {
+NpyHeader take_npy_header(ZipMemberBytes& member, const std::string& where) {
   constexpr uint64_t kMostHeader = 1 << 20;
   const auto begin = member.take(std::min<uint64_t>(member.left(), 8));
   check(begin.size() == 8 && begin.starts_with(kNpyMagic), where, ": is not an npy array");
@@ -233,7 +149,7 @@ std::string in_our_order(const NpyHeader& npy, const std::string& elements) {
   return ours;
 }
 
-Array take_npy(MemberBytes& member, const std::string& where,
+Array take_npy(ZipMemberBytes& member, const std::string& where,
                const std::function<void(const Array&)>& check_header) {
   auto npy = take_npy_header(member, where);
   check_header(npy.array);
@@ -330,7 +246,7 @@ Arrays read_members(const ByteReader& reader,
     const auto packed = packed_bytes(reader, member, where);
     // Before its header is believed, where that needs no unpacking.
     if (member.method == kZipStored) check_zip_crc(packed, member, where);
-    MemberBytes bytes(packed, member, where);
+    ZipMemberBytes bytes(packed, member, where);
     auto array = take_npy(bytes, where, [&](const Array& header) { check_header(name, header); });
     check(member.method == kZipStored || bytes.crc() == member.crc, where,
           ": its checksum is wrong");
