@@ -58,6 +58,10 @@ torch::Tensor convolved(const torch::nn::Conv2d& layer, const torch::Tensor& inp
 
 torch::Tensor linear(const torch::Tensor& input, const torch::Tensor& weight,
                      const torch::Tensor& bias) {
+  const bool is_evaluation = !torch::GradMode::is_enabled();
+  if (takes_float_products() && is_evaluation && suits_blocked_linear(input, weight)) {
+    return blocked_linear(input, weight, bias);
+  }
   if (takes_float_products() && suits_parallel_linear(input, weight)) {
     return parallel_linear(input, weight, bias);
   }

@@ -104,6 +104,46 @@ torch::Tensor parallel_linear(const torch::Tensor& input, const torch::Tensor& w
   return ParallelLinear::apply(input, weight, if_defined(bias));
 }
 
+bool suits_blocked_linear(const torch::Tensor& input, const torch::Tensor& weight) {
+  const auto type = input.scalar_type();
+  return input.is_cpu() && weight.is_cpu() && type == weight.scalar_type() &&
+         (type == torch::kFloat32 || type == torch::kFloat64) && input.dim() >= 2 &&
+         weight.dim() == 2 && input.size(-1) == weight.size(1) && input.numel() > 0 &&
+         weight.numel() > 0;
+}
+
+torch::Tensor blocked_linear(const torch::Tensor& input, const torch::Tensor& weight,
+                             const torch::Tensor& bias) {
+  check(suits_blocked_linear(input, weight),
+        "blocked_linear: needs input [..., inputs] and weight [outputs, inputs] of one type on the "
+        "CPU, got ",
+        input.sizes(), " and ", weight.sizes());
+  const torch::NoGradGuard no_gradients;
+  // Smaller blocks copy weights for longer than they multiply.
+  constexpr int64_t kProducts = 1 << 25;
+  constexpr int64_t kLeastRows = 128;
+  constexpr int64_t kLeastColumns = 512;
+  const auto rows = as_rows(input);
+  const auto outputs = weight.size(0);
+  const auto most_rows = std::max(kLeastRows, kProducts / weight.numel());
+  const auto down = (rows.size(0) + most_rows - 1) / most_rows;
+  const auto across = std::max<int64_t>(1, outputs / kLeastColumns);
+  auto result = torch::empty({rows.size(0), outputs}, rows.options());
+  const auto range = [](const torch::Tensor& all, int64_t dim, int64_t part, int64_t parts) {
+    return all.slice(dim, part * all.size(dim) / parts, (part + 1) * all.size(dim) / parts);
+  };
+  const SerialProducts serial;  // a single block, too
+  parallel_for_tasks(down * across, [&](int64_t block) {
+    auto part = range(range(result, 0, block / across, down), 1, block % across, across);
+    at::mm_out(part, range(rows, 0, block / across, down),
+               range(weight, 0, block % across, across).t());
+  });
+  if (bias.defined()) result.add_(bias);
+  auto sizes = input.sizes().vec();
+  sizes.back() = outputs;
+  return result.view(sizes);
+}
+
 namespace {
 
 using torch::autograd::AutogradContext;

@@ -14,6 +14,15 @@ bool suits_parallel_linear(const torch::Tensor& input, const torch::Tensor& weig
 torch::Tensor parallel_linear(const torch::Tensor& input, const torch::Tensor& weight,
                               const torch::Tensor& bias = {});
 
+// Whether blocked_linear computes this one: rows of float32 or float64 on a CPU.
+bool suits_blocked_linear(const torch::Tensor& input, const torch::Tensor& weight);
+
+// torch::linear(input, weight, bias) for evaluation, without gradients.  Cut into blocks by its
+// shape alone, each computed by one thread: the BLAS rounds a row differently in a block of another
+// size, and what is measured must not depend on the number of threads.  `bias` may be undefined.
+torch::Tensor blocked_linear(const torch::Tensor& input, const torch::Tensor& weight,
+                             const torch::Tensor& bias = {});
+
 // Whether bfloat16_linear computes this layer: float32 weights, inputs and outputs in multiples of
 // 32, on a CPU that multiplies bfloat16.
 bool suits_bfloat16_linear(const torch::Tensor& input, const torch::Tensor& weight);

@@ -82,27 +82,18 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain,
   failure.rethrow();
 }
 
-namespace {
+SerialProducts::SerialProducts() {
+  if (openblas_get_num_threads == nullptr || openblas_set_num_threads == nullptr) return;
+  if (at::in_parallel_region()) return;
+  static std::recursive_mutex one_at_a_time;
+  lock_ = std::unique_lock(one_at_a_time);
+  threads_before_ = openblas_get_num_threads();
+  openblas_set_num_threads(1);
+}
 
-// While it lives, products are computed on the thread that asks for them.
-class SerialBlas {
- public:
-  SerialBlas() : threads_(is_known() ? openblas_get_num_threads() : 0) { set(1); }
-  ~SerialBlas() { set(threads_); }
-  SerialBlas(const SerialBlas&) = delete;
-  SerialBlas& operator=(const SerialBlas&) = delete;
-
- private:
-  static bool is_known() {
-    return openblas_get_num_threads != nullptr && openblas_set_num_threads != nullptr;
-  }
-  static void set(int threads) {
-    if (is_known()) openblas_set_num_threads(threads);
-  }
-  int threads_;
-};
-
-}  // namespace
+SerialProducts::~SerialProducts() {
+  if (threads_before_ > 0) openblas_set_num_threads(threads_before_);
+}
 
 void parallel_for_tasks(int64_t count, const std::function<void(int64_t)>& work) {
   const c10::AutoGradMode no_gradients(false);
@@ -110,10 +101,7 @@ void parallel_for_tasks(int64_t count, const std::function<void(int64_t)>& work)
     for (int64_t i = 0; i < count; ++i) work(i);
     return;
   }
-  // How many threads the BLAS has is the same for the whole process.
-  static std::recursive_mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  const SerialBlas serial;
+  const SerialProducts serial;
   const auto threads = std::min<int64_t>(count, at::get_num_threads());
   const at::ThreadLocalState caller;  // that it infers only, among others
   std::vector<std::exception_ptr> failures(static_cast<size_t>(count));

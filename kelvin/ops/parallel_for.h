@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 
 namespace kelvin {
 
@@ -17,6 +18,21 @@ namespace kelvin {
 // that throws does.
 void parallel_for(int64_t begin, int64_t end, int64_t grain,
                   c10::function_ref<void(int64_t, int64_t)> work);
+
+// While it lives, matrix products are computed by the thread that asks for them alone.  The BLAS
+// has one number of threads for the whole process, so others that want the same wait.  Does nothing
+// inside a parallel region.
+class SerialProducts {
+ public:
+  SerialProducts();
+  ~SerialProducts();
+  SerialProducts(const SerialProducts&) = delete;
+  SerialProducts& operator=(const SerialProducts&) = delete;
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+  int threads_before_ = 0;  // 0 if they stay as they are
+};
 
 // Does work(0), ..., work(count - 1), in any order, on all cores.  Several pieces have one core
 // each: matrix products inside are not spread any further, so the threads of LibTorch and of the

@@ -10,6 +10,7 @@
 
 #include "kelvin/kernels/bf16_linear.h"
 #include "tests/support/errors.h"
+#include "tests/support/threads.h"
 
 namespace kelvin::linear_test {
 
@@ -49,6 +50,49 @@ TEST(ParallelLinear, IsLibTorchs) {
       }
     }
     at::set_num_threads(before);
+  }
+}
+
+TEST(BlockedLinear, IsLibTorchs) {
+  const auto type = torch::TensorOptions(torch::kFloat64);
+  for (const auto& shape : {Sizes{128, 40}, Sizes{1, 5}, Sizes{4, 65, 48}, Sizes{200, 700}}) {
+    for (const int64_t outputs : {1, 33, 1100}) {
+      const auto input = torch::randn(shape, type);
+      const auto weight = torch::randn({outputs, shape.back()}, type).set_requires_grad(true);
+      const auto bias = torch::randn({outputs}, type);
+      const auto result = blocked_linear(input, weight, bias);
+      EXPECT_TRUE(result.allclose(torch::linear(input, weight, bias), 1e-12, 1e-12));
+      EXPECT_FALSE(result.requires_grad());
+      EXPECT_TRUE(
+          blocked_linear(input, weight).allclose(torch::linear(input, weight), 1e-12, 1e-12));
+    }
+  }
+}
+
+TEST(BlockedLinear, HasTheSameBitsOnAnyNumberOfThreads) {
+  torch::manual_seed(0);
+  for (const auto& shape : {Sizes{204, 128}, Sizes{51, 65, 48}, Sizes{1, 4096}, Sizes{300, 1024}}) {
+    for (const int64_t outputs : {10, 100, 1024}) {
+      const auto input = torch::randn(shape);
+      const auto weight = torch::randn({outputs, shape.back()});
+      std::vector<torch::Tensor> results;
+      for (const int threads : {1, 2, 3, 4}) {
+        const ThreadCount count(threads);
+        results.push_back(blocked_linear(input, weight));
+        EXPECT_TRUE(results.back().equal(results.front()))
+            << shape << " " << outputs << " " << threads;
+      }
+    }
+  }
+}
+
+TEST(BlockedLinear, RefusesOtherShapesAndTypes) {
+  for (const auto& input : {torch::zeros({8}), torch::zeros({2, 7}),
+                            torch::zeros({2, 8}, torch::kFloat64), torch::zeros({0, 8})}) {
+    EXPECT_NE(error_of([&] {
+                blocked_linear(input, torch::zeros({3, 8}));
+              }).find("blocked_linear: needs input [..., inputs] and weight [outputs, inputs]"),
+              std::string::npos);
   }
 }
 

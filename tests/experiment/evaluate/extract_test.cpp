@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kelvin/data/batches.h"
+#include "tests/support/threads.h"
 
 namespace kelvin::extract_test {
 
@@ -102,6 +103,25 @@ TEST_F(Extract, GivesNothingThatRequiresGradients) {
     }
     EXPECT_TRUE(torch::GradMode::is_enabled());
     for (const auto& parameter : model_->parameters()) EXPECT_TRUE(parameter.requires_grad());
+  }
+}
+
+// Detectors rank samples: one bit of a logit swaps neighbours.
+TEST_F(Extract, GivesTheSameBitsOnAnyNumberOfThreads) {
+  for (const std::string name : {"resnet10", "vgg11", "mlp", "vit_tiny"}) {
+    const nlohmann::json width = name == "mlp" ? nlohmann::json(200) : nlohmann::json(0.25);
+    Settings settings("model", {{"width", width}});
+    model_ = models().find(name).build({.height = 32, .width = 32, .classes = 100}, settings);
+    dataset_.test.pixels = torch::randint(256, {97, 3, 32, 32}, torch::kUInt8);
+    dataset_.test.labels = torch::randint(100, {97}, torch::kInt64);
+    std::vector<torch::Tensor> one;
+    for (const int threads : {1, 2, 3}) {
+      const ThreadCount count(threads);
+      const auto all = tensors_of(records(dataset_, {.with_layers = true}).at(0));
+      if (threads == 1) one = all;
+      ASSERT_EQ(all.size(), one.size());
+      for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(all[i].equal(one[i])) << name << " " << i;
+    }
   }
 }
 
