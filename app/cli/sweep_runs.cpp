@@ -91,10 +91,8 @@ void check_distinct(const PlannedSweep& sweep) {
   }
 }
 
-std::vector<size_t> chosen_runs(const PlannedSweep& sweep) {
+std::vector<size_t> selected_runs(const PlannedSweep& sweep) {
   const auto& request = sweep.request;
-  check(request.shards >= 1 && request.shard >= 1 && request.shard <= request.shards,
-        "--shard: must be i/n with i from 1 to n, got ", request.shard, "/", request.shards);
   std::vector<size_t> matching;
   for (size_t i = 0; i < sweep.recipe.runs.size(); ++i) {
     const auto& name = sweep.recipe.runs[i].name;
@@ -104,10 +102,17 @@ std::vector<size_t> chosen_runs(const PlannedSweep& sweep) {
   }
   check(!matching.empty(), "--only: no run of ", sweep.name, " is called '", request.only,
         "'; the first is '", sweep.recipe.runs.front().name, "'");
+  return matching;
+}
+
+std::vector<size_t> runs_of_shard(const PlannedSweep& sweep) {
+  const auto& request = sweep.request;
+  check(request.shards >= 1 && request.shard >= 1 && request.shard <= request.shards,
+        "--shard: must be i/n with i from 1 to n, got ", request.shard, "/", request.shards);
   std::vector<size_t> chosen;
-  for (size_t i = 0; i < matching.size(); ++i) {
+  for (size_t i = 0; i < sweep.selected.size(); ++i) {
     if (static_cast<int64_t>(i) % request.shards == request.shard - 1) {
-      chosen.push_back(matching[i]);
+      chosen.push_back(sweep.selected[i]);
     }
   }
   return chosen;
@@ -147,6 +152,10 @@ class SweepAtWork {
         progress_(options.root) {
     for (const auto place : sweep.chosen) {
       const auto& name = sweep.recipe.runs[place].name;
+      if (sweep.folders.at(place) != options.root / name) {
+        ++result_.shared;
+        continue;
+      }
       progress_.add(name);
       if (is_done(place)) {
         progress_.end(name);
@@ -181,8 +190,7 @@ class SweepAtWork {
   using Clock = std::chrono::steady_clock;
 
   SweepState state_of(size_t place) const {
-    return sweep_state(options_.root / sweep_.recipe.runs[place].name, sweep_.resolved[place],
-                       kept_);
+    return sweep_state(sweep_.folders[place], sweep_.resolved[place], kept_);
   }
 
   bool is_done(size_t place) const {
@@ -289,8 +297,23 @@ PlannedSweep plan_sweep(const SweepRequest& request, const ComputeLibrary& libra
   }
   check_distinct(sweep);
   check_claims(sweep);
-  sweep.chosen = chosen_runs(sweep);
+  sweep.selected = selected_runs(sweep);
+  sweep.chosen = runs_of_shard(sweep);
   return sweep;
+}
+
+void place_runs(std::vector<PlannedSweep>& sweeps,
+                const std::function<fs::path(const PlannedSweep&)>& root_of) {
+  std::map<std::string, fs::path> homes;  // by config
+  for (auto& sweep : sweeps) {
+    const auto root = root_of(sweep);
+    sweep.folders.clear();
+    for (const auto& run : sweep.recipe.runs) sweep.folders.push_back(root / run.name);
+    for (const auto place : sweep.selected) {
+      auto& folder = sweep.folders[place];
+      folder = homes.emplace(config_hash(sweep.resolved[place]), folder).first->second;
+    }
+  }
 }
 
 std::string sweep_command(const PlannedSweep& sweep, const std::string& only) {

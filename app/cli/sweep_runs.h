@@ -32,7 +32,10 @@ struct PlannedSweep {
   std::string text;  // of the recipe
   Recipe recipe;
   std::vector<Config> resolved = {};  // of each run of the recipe
-  std::vector<size_t> chosen = {};    // places of the runs that --only and --shard choose
+  std::vector<size_t> selected = {};  // places of the runs that --only chooses
+  std::vector<size_t> chosen = {};    // those of them that are of this shard
+  // Where each run of the recipe is or will be; below another sweep's root if that has it as well.
+  std::vector<std::filesystem::path> folders = {};
 };
 
 // Fills in what a config leaves to defaults, and checks it.
@@ -42,6 +45,11 @@ std::function<Config(const Config&)> resolver_of(const ComputeLibrary& library);
 // that no run can show, ...
 PlannedSweep plan_sweep(const SweepRequest& request, const ComputeLibrary& library,
                         const std::filesystem::path& data_folder);
+
+// Sets the folders of all runs, below root_of(sweep).  Runs of one config, which recipes share,
+// have one folder, so that they are trained once: that of the first sweep which selects them.
+void place_runs(std::vector<PlannedSweep>& sweeps,
+                const std::function<std::filesystem::path(const PlannedSweep&)>& root_of);
 
 // "kelvin sweep table1 --scale laptop"; with the names of some runs, as --only takes them, if
 // given.
@@ -75,13 +83,15 @@ struct SweepOptions {
 struct SweepResult {
   int64_t done_before = 0;                 // finished or kept
   int64_t finished = 0;                    // by this sweep
+  int64_t shared = 0;                      // runs of an earlier sweep, which trains them
   int64_t elsewhere = 0;                   // left to the processes that work on them
   std::vector<std::string> failures = {};  // "NAME: why", one line each
   bool has_internal_error = false;
   bool was_interrupted = false;
 };
 
-// Trains what is missing of the chosen runs, each in a process of its own.  Interrupted runs go on
+// Trains what is missing of the chosen runs whose folders are below its root, each in a process of
+// its own.  Interrupted runs go on
 // exactly, failed ones are tried a second time, and one that fails twice keeps no other from
 // finishing.
 SweepResult run_sweep(const PlannedSweep& sweep, const KeptReadings& kept,

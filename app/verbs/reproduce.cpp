@@ -70,6 +70,7 @@ class Reproduce : public Verb {
       sweeps.push_back(plan_sweep({.recipe = name, .scale = scale_, .overrides = overrides_},
                                   library, common().data_folder()));
     }
+    place_runs(sweeps, [&](const PlannedSweep& sweep) { return root_of(sweep); });
     int code = kSuccess;
     Table records;
     for (const auto& sweep : sweeps) {
@@ -149,7 +150,7 @@ class Reproduce : public Verb {
       }
       auto& current = cases.back();
       const auto file = kept.find(sweep.resolved[place]);
-      const auto folder = root_of(sweep) / planned.name;
+      const auto& folder = sweep.folders[place];
       const bool is_there =
           file || sweep_state(folder, sweep.resolved[place], kept) == SweepState::is_finished;
       if (!is_there) {

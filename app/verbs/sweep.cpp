@@ -128,7 +128,8 @@ class Sweep : public Verb {
     check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
 
     const auto library = load_compute_library(threads_);
-    const auto sweeps = planned(library);
+    auto sweeps = planned(library);
+    place_runs(sweeps, [&](const PlannedSweep& sweep) { return root_of(sweep); });
     KeptReadings kept(readings_);
     kept.set_resolver(resolver_of(library));
     if (is_dry_run_) return print_costs(sweeps, kept, library, jobs, format);
@@ -195,6 +196,7 @@ class Sweep : public Verb {
   static std::string summary_of(const PlannedSweep& sweep, const SweepResult& result) {
     auto text = fmt::format("{}: {} runs, {} done before, {} now", sweep_folder(sweep),
                             sweep.chosen.size(), result.done_before, result.finished);
+    if (result.shared > 0) text += fmt::format(", {} shared with earlier recipes", result.shared);
     if (result.elsewhere > 0) {
       text += fmt::format(", {} left to other processes", result.elsewhere);
     }
@@ -222,8 +224,15 @@ class Sweep : public Verb {
     for (const auto& sweep : sweeps) {
       for (const auto place : sweep.chosen) {
         const auto& name = sweep.recipe.runs[place].name;
-        const auto state = sweep_state(root_of(sweep) / name, sweep.resolved[place], kept);
-        std::vector<std::string> row = {sweep_folder(sweep), name, name_of(state)};
+        const auto& folder = sweep.folders[place];
+        const auto state = sweep_state(folder, sweep.resolved[place], kept);
+        const bool is_shared = folder != root_of(sweep) / name;
+        std::vector<std::string> row = {sweep_folder(sweep), name,
+                                        is_shared ? "shared" : name_of(state)};
+        if (is_shared) {
+          table.rows.push_back(std::move(row));
+          continue;
+        }
         if (state == SweepState::to_train || state == SweepState::to_resume) {
           auto& plan = costs[text_without_seed(sweep.resolved[place])];
           if (plan.is_null())

@@ -166,6 +166,30 @@ TEST_F(SweepVerb, WorksThroughAQueue) {
   EXPECT_TRUE(fs::exists(folder_ / "out/tiny/seed=4/readings.jsonl"));
 }
 
+TEST_F(SweepVerb, TrainsRunsThatRecipesOfAQueueShareOnce) {
+  const auto path = recipe(kTwoSeeds);
+  write_file_atomically(folder_ / "other.toml", std::string(kTiny) +
+                                                    "[[case]]\nname = \"again\"\nseed = 2\n"
+                                                    "[[case]]\nname = \"new\"\nseed = 3\n");
+  write_file_atomically(folder_ / "queue.txt", path + "\n" + (folder_ / "other.toml") + "\n");
+  const std::vector<std::string> words = {
+      "sweep",         "--queue",    folder_ / "queue.txt", "--output",
+      folder_ / "out", "--readings", folder_ / "kept",      "-q"};
+  auto dry = words;
+  dry.insert(dry.end(), {"--dry-run", "-o", "csv"});
+  const auto planned = run_tool(dry);
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_NE(planned.out.find("other,again,shared,"), std::string::npos) << planned.out;
+  EXPECT_NE(planned.out.find("other,new,to train,"), std::string::npos) << planned.out;
+  const auto result = run_tool(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "tiny: 2 runs, 0 done before, 2 now\n"
+            "other: 2 runs, 0 done before, 1 now, 1 shared with earlier recipes\n");
+  EXPECT_TRUE(fs::exists(folder_ / "out/tiny/seed=2/readings.jsonl"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/other/again"));
+}
+
 void expect_same_sweep(const fs::path& actual, const fs::path& expected) {
   const auto runs = find_runs(expected);
   EXPECT_EQ(find_runs(actual).size(), runs.size());
