@@ -66,6 +66,7 @@ class Reproduce : public Verb {
     KeptReadings kept(readings_);
     kept.set_resolver(resolver_of(library));
     std::vector<PlannedSweep> sweeps;
+    sweeps.reserve(names.size());
     for (const auto& name : names) {
       sweeps.push_back(plan_sweep({.recipe = name, .scale = scale_, .overrides = overrides_},
                                   library, common().data_folder()));

@@ -168,8 +168,9 @@ class Sweep : public Verb {
       const auto root = root_of(sweep);
       if (!common().is_quiet()) {
         print_remark(sweep.recipe.title);
-        print_for_people(fmt::format("{} runs in {}, {} at once\n", sweep.chosen.size(),
-                                     root.string(), std::min<int64_t>(jobs, sweep.chosen.size())));
+        const auto runs = static_cast<int64_t>(sweep.chosen.size());
+        print_for_people(
+            fmt::format("{} runs in {}, {} at once\n", runs, root.string(), std::min(jobs, runs)));
       }
       const auto result = run_sweep(sweep, kept,
                                     {.root = root,
