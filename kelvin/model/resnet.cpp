@@ -108,10 +108,7 @@ Shortcut read_shortcut(Settings& settings, Shortcut usual) {
 }
 
 void check_width(const Settings& settings, const ResNetPlan& plan, const ResNetOptions& options) {
-  // Below 8 channels, oneDNN of LibTorch 1.13 writes outside of its memory in the backward pass
-  // of a strided 1x1 convolution in channels-last.
-  const double least_channels = options.shortcut == Shortcut::projected ? 8 : 1;
-  const double least = least_channels / static_cast<double>(plan.channels);
+  const double least = 1.0 / static_cast<double>(plan.channels);
   check(options.width >= least && options.width <= 16, settings.full_name("width"),
         ": must be in [", least, ", 16], got ", options.width);
 }

@@ -11,6 +11,7 @@
 #include "kelvin/ops/reference_ops.h"
 #include "tests/support/built_model.h"
 #include "tests/support/errors.h"
+#include "tests/support/threads.h"
 
 namespace kelvin::layers_test {
 
@@ -23,6 +24,39 @@ TEST(SameConvolution, KeepsTheSizeOfMapsAtStrideOne) {
   EXPECT_EQ(same_convolution(2, 5, 3, 2)(torch::zeros({1, 2, 8, 9})).sizes(),
             (torch::IntArrayRef{1, 5, 4, 5}));
   EXPECT_TRUE(same_convolution(2, 5, 3, 1, /*has_bias=*/true)->bias.defined());
+}
+
+// Of the weights of a 1x1 convolution with stride 2, times 128 maps of 16 x 16.
+torch::Tensor strided_gradient(int64_t inputs, int64_t outputs, const torch::Tensor& maps,
+                               const torch::Tensor& gradient) {
+  const auto convolution = same_convolution(inputs, outputs, 1, 2);
+  product_of(convolution, maps).backward(gradient);
+  return convolution->weight.grad();
+}
+
+// LibTorch 1.13 itself writes beyond its memory here, on 3 threads at once, on 4 to 7 soon.
+TEST(ProductOf, AStridedConvolutionHasTheRightGradientOnAnyNumberOfThreads) {
+  torch::manual_seed(0);
+  for (const int threads : {1, 2, 3, 5, 6, 7}) {
+    const ThreadCount count(threads);
+    for (const int64_t inputs : {1, 3, 8, 16}) {
+      SCOPED_TRACE(testing::Message() << inputs << " channels, " << threads << " threads");
+      const auto maps =
+          torch::randn({128, inputs, 16, 16}).contiguous(torch::MemoryFormat::ChannelsLast);
+      const auto gradient =
+          torch::randn({128, 2 * inputs, 8, 8}).contiguous(torch::MemoryFormat::ChannelsLast);
+      const auto expected = torch::einsum(
+          "nohw,nihw->oi", {gradient.to(torch::kFloat64),
+                            maps.to(torch::kFloat64).slice(2, 0, 16, 2).slice(3, 0, 16, 2)});
+      for (int i = 0; i < 5; ++i) {
+        const auto found = strided_gradient(inputs, 2 * inputs, maps, gradient);
+        EXPECT_TRUE(found.squeeze()
+                        .view_as(expected)
+                        .to(torch::kFloat64)
+                        .allclose(expected, /*rtol=*/1e-4, /*atol=*/1e-3));
+      }
+    }
+  }
 }
 
 TEST(LayerRecord, RemembersTheGeometryOfAConvolution) {

@@ -150,12 +150,12 @@ TEST(ResNet, TakesImagesOfOtherShapes) {
 }
 
 TEST(ResNet, RejectsSettingsOutOfRange) {
-  EXPECT_EQ(error_of([] { resnet("resnet10", 0.1); }),
-            "model.width: must be in [0.125, 16], got 0.1");
+  EXPECT_EQ(error_of([] { resnet("resnet10", 0.01); }),
+            "model.width: must be in [0.015625, 16], got 0.01");
   EXPECT_EQ(error_of([] { resnet("resnet10", 17); }),
-            "model.width: must be in [0.125, 16], got 17");
+            "model.width: must be in [0.015625, 16], got 17");
   EXPECT_EQ(error_of([] { resnet("resnet18", std::nan("")); }),
-            "model.width: must be in [0.125, 16], got nan");
+            "model.width: must be in [0.015625, 16], got nan");
   EXPECT_EQ(error_of([] { resnet("resnet18", 1, 3); }), "model.stem_stride: must be 1 or 2, got 3");
   EXPECT_EQ(error_of([] { resnet("resnet20", 0.05); }),
             "model.width: must be in [0.0625, 16], got 0.05");
