@@ -33,6 +33,15 @@ TEST(InstallSlow, GivesWhatTheDocumentedProgramNeeds) {
   EXPECT_EQ(result.out, "rank 9\nsum 1000\n");
   const auto tool = run_line(prefix + "/bin/kelvin list measures");
   EXPECT_EQ(tool.exit_code, 0) << tool.err;
+  // The Python package finds the tool that was installed with it.
+  const auto python = StartedCommand({"/usr/bin/python3", "-c",
+                                      "import kelvin; print(kelvin.find_tool(), kelvin.__file__)"},
+                                     {"-u", "KELVIN_TOOL", "PATH=/nonexistent",
+                                      "PYTHONPATH=" + prefix + "/lib/python3/dist-packages"})
+                          .wait();
+  EXPECT_EQ(python.exit_code, 0) << python.err;
+  EXPECT_EQ(python.out,
+            prefix + "/bin/kelvin " + prefix + "/lib/python3/dist-packages/kelvin/__init__.py\n");
 }
 
 }  // namespace kelvin::install_test
