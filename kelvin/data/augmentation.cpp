@@ -80,8 +80,10 @@ Augmentation augmentation_of(const std::string& name) {
   return found->second;
 }
 
-HashStream view_stream(uint64_t seed, int64_t epoch, int64_t index) {
-  return {scramble(seed + static_cast<uint64_t>(epoch)), static_cast<uint64_t>(index)};
+HashStream view_stream(uint64_t seed, int64_t epoch, int64_t index, int64_t view) {
+  auto of_view = scramble(seed + static_cast<uint64_t>(epoch));
+  if (view > 0) of_view = scramble(of_view + static_cast<uint64_t>(view));
+  return {of_view, static_cast<uint64_t>(index)};
 }
 
 View draw_view(Augmentation augmentation, HashStream& stream) {

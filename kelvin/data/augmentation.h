@@ -49,8 +49,9 @@ struct View {
   bool is_flipped = false;
 };
 
-// The random numbers behind one showing of one image: a function of (seed, epoch, index) alone.
-HashStream view_stream(uint64_t seed, int64_t epoch, int64_t index);
+// The random numbers behind one showing of one image: a function of (seed, epoch, index, view)
+// alone.  `view` counts how often the image is shown in the same batch, from 0.
+HashStream view_stream(uint64_t seed, int64_t epoch, int64_t index, int64_t view = 0);
 
 View draw_view(Augmentation augmentation, HashStream& stream);
 

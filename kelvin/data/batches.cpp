@@ -103,6 +103,7 @@ BatchMaker::BatchMaker(const std::array<double, 3>& mean, const std::array<doubl
     : options_(options) {
   check(options.type == torch::kFloat32 || options.type == torch::kBFloat16,
         "BatchMaker: batches are float32 or bfloat16, not ", c10::toString(options.type));
+  check(options.views >= 1, "BatchMaker: views must be at least 1, got ", options.views);
   for (size_t channel = 0; channel < 3; ++channel) {
     check(std_dev.at(channel) > 0, "BatchMaker: deviation must be above 0, got ",
           std_dev.at(channel));
@@ -129,8 +130,9 @@ void BatchMaker::fill(const Table<Element>& table, const Images& images,
   const auto area = shape.height * shape.width;
   const auto image_size = shape.channels * area;
   const auto one = [&](int64_t i, std::vector<uint8_t>& decoded) {
-    const auto index = indices[static_cast<size_t>(i)];
-    auto stream = view_stream(options_.seed, epoch, index);
+    const auto images_shown = static_cast<int64_t>(indices.size());
+    const auto index = indices[static_cast<size_t>(i % images_shown)];
+    auto stream = view_stream(options_.seed, epoch, index, i / images_shown);
     const auto view = draw_view(options_.augmentation, stream);
     if (!images.files) {
       const ByteImage image{.bytes = images.pixels.data_ptr<uint8_t>() + index * image_size,
@@ -156,7 +158,7 @@ void BatchMaker::fill(const Table<Element>& table, const Images& images,
     std::vector<uint8_t> decoded;
     for (int64_t i = begin; i < end; ++i) one(i, decoded);
   };
-  const auto count = static_cast<int64_t>(indices.size());
+  const auto count = options_.views * static_cast<int64_t>(indices.size());
   if (images.files || options_.on_all_cores) {
     parallel_for(0, count, images.files ? 1 : 16, some);
   } else {
@@ -177,7 +179,7 @@ Batch BatchMaker::make(const Images& images, const std::vector<int64_t>& indices
         "data.augment: resized-crop-flip is for images on disk; for images in memory there is "
         "crop-flip");
   auto batch = torch::empty(
-      {count, shape.channels, shape.height, shape.width},
+      {options_.views * count, shape.channels, shape.height, shape.width},
       torch::TensorOptions(options_.type).memory_format(torch::MemoryFormat::ChannelsLast));
   if (options_.type == torch::kBFloat16) {
     fill(bfloats_, images, indices, epoch, batch.data_ptr<c10::BFloat16>());
@@ -192,7 +194,7 @@ Batch BatchMaker::make(const Images& images, const std::vector<int64_t>& indices
   const auto* all_labels = images.labels.data_ptr<int64_t>();
   std::transform(indices.begin(), indices.end(), labels.data_ptr<int64_t>(),
                  [&](int64_t index) { return all_labels[index]; });
-  return {.images = batch, .labels = labels};
+  return {.images = batch, .labels = labels.repeat({options_.views})};
 }
 
 }  // namespace kelvin

@@ -12,8 +12,8 @@
 namespace kelvin {
 
 struct Batch {
-  torch::Tensor images;  // [samples, channels, height, width], normalised, channels-last
-  torch::Tensor labels;  // int64 [samples]
+  torch::Tensor images;  // [rows, channels, height, width], normalised, channels-last
+  torch::Tensor labels;  // int64 [rows]; a row is a view of an image
 };
 
 // The order in which epoch `epoch` visits `samples` images: a permutation that
@@ -29,14 +29,17 @@ std::vector<int64_t> shuffled_sample(uint64_t seed, int64_t count, int64_t sampl
 
 struct BatchOptions {
   Augmentation augmentation = Augmentation::none;
-  uint64_t seed = 0;                         // of the augmentation
+  uint64_t seed = 0;  // of the augmentation
+  // Of each image: all images as they are shown first, then all in the same order as they are shown
+  // once more, ...
+  int64_t views = 1;
   torch::ScalarType type = torch::kFloat32;  // or bfloat16
   bool on_all_cores = true;  // for images in memory; files are always decoded on all of them
   int64_t upsample_to = 0;   // side to enlarge the batch to, bilinearly; 0: as the images are
 };
 
 // Turns the images at `indices` into a normalised batch, in one pass over their bytes.  What an
-// image becomes depends on (seed, epoch, index) alone.
+// image becomes depends on (seed, epoch, index, view) alone.
 class BatchMaker {
  public:
   BatchMaker(const std::array<double, 3>& mean, const std::array<double, 3>& std_dev,

@@ -75,6 +75,7 @@ const bool accuracy_registered = measures().add(
                     .reference = "",
                     .make = [](const MeasureContext& context,
                                Settings&) { return std::make_unique<Accuracy>(context); },
+                    .needs_classifier = true,
                 });
 
 }  // namespace

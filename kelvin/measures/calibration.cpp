@@ -118,6 +118,7 @@ const bool calibration_registered = measures().add(
                        .reference = "On calibration of modern neural networks, arXiv 1706.04599; "
                                     "class-wise: arXiv 1910.12656",
                        .make = make_calibration,
+                       .needs_classifier = true,
                    });
 
 }  // namespace

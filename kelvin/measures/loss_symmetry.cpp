@@ -158,6 +158,7 @@ const bool loss_symmetry_registered = measures().add(
         .reference = "Unpacking Softmax; gradient diversity: arXiv 1706.05699",
         .make = [](const MeasureContext& context,
                    Settings&) { return std::make_unique<LossSymmetry>(context); },
+        .needs_classifier = true,
     });
 
 }  // namespace

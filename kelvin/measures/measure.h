@@ -79,6 +79,9 @@ struct MeasureEntry {
   std::string summary;
   std::string reference;
   std::function<std::unique_ptr<Measure>(const MeasureContext&, Settings&)> make;
+  // Of the network's outputs as logits of classes: says nothing of a network that is trained by
+  // comparing views of images.
+  bool needs_classifier = false;
 };
 
 Registry<MeasureEntry>& measures();

@@ -287,6 +287,7 @@ const bool neural_collapse_registered = measures().add(
             [](const MeasureContext& context, Settings& settings) {
               return std::make_unique<NeuralCollapse>(context, settings);
             },
+        .needs_classifier = true,
     });
 
 }  // namespace

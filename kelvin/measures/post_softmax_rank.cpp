@@ -113,6 +113,7 @@ const bool post_softmax_rank_registered =
                            [](const MeasureContext& context, Settings& settings) {
                              return std::make_unique<PostSoftmaxRank>(context, settings);
                            },
+                       .needs_classifier = true,
                    });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,22 @@ class BatchStatisticsMode {
  private:
   EvaluationMode evaluation_;
   std::vector<std::pair<torch::Tensor, torch::Tensor>> buffers_;  // each with what it held
+};
+
+// One of the two, as long as it lives.
+class MeasuringMode {
+ public:
+  MeasuringMode(Model& model, bool uses_batch_statistics) {
+    if (uses_batch_statistics) {
+      batch_statistics_.emplace(model);
+    } else {
+      evaluation_.emplace(model);
+    }
+  }
+
+ private:
+  std::optional<EvaluationMode> evaluation_;
+  std::optional<BatchStatisticsMode> batch_statistics_;
 };
 
 }  // namespace kelvin

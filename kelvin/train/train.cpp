@@ -185,6 +185,7 @@ class Training {
     const BatchMaker batches(dataset_,
                              {.augmentation = options_.augmentation,
                               .seed = derive_seed(options_.seed, "augment"),
+                              .views = loss_.views,
                               .on_all_cores = false});  // the others train the network meanwhile
     const uint64_t order_seed = derive_seed(options_.seed, "order");
     model_.train();
@@ -254,8 +255,8 @@ class Training {
           "train: the learned temperature became ", state_.temperature, " at step ", state_.step,
           " (loss ", state_.loss, ", lr = ", state_.learning_rate, "); try a smaller lr");
     optimizer_->zero_gradients();
-    const auto labels = batch.labels.to(device_);
-    const auto values = loss_(logits_of(batch), labels, temperature_tensor());
+    const auto targets = loss_.targets(batch.labels).to(device_);
+    const auto values = loss_(logits_of(batch), targets, temperature_tensor());
     const auto loss = values.loss.item<double>();
     check(std::isfinite(loss) || state_.step > 0, "train: the loss is ", loss,
           " before the first step: the initial logits over T = ", state_.temperature,
@@ -271,14 +272,15 @@ class Training {
     state_.seconds.optimizer = lap();
     ++state_.step;
     ++epoch_steps_;
-    count(values, labels, loss);
+    count(values, targets, loss);
   }
 
-  void count(const LossValues& values, const torch::Tensor& labels, double loss) {
-    const auto images = labels.size(0);
+  void count(const LossValues& values, const torch::Tensor& targets, double loss) {
+    const auto images = targets.size(0) / loss_.views;
     const auto count = static_cast<double>(images);
-    const auto entropy = values.entropies.sum().item<double>();
-    const auto right = (values.predictions == labels).sum().item<double>();
+    const auto views = static_cast<double>(loss_.views);
+    const auto entropy = values.entropies.sum().item<double>() / views;
+    const auto right = (values.predictions == targets).sum().item<double>() / views;
     state_.images += images;
     state_.loss = loss;
     state_.entropy = entropy / count;

@@ -55,7 +55,7 @@ struct StepSeconds {
 struct EpochSums {
   double loss = 0;
   double entropy = 0;
-  double right = 0;  // answers during training
+  double right = 0;  // answers during training; entropies and answers are means over views
   int64_t samples = 0;
 };
 
@@ -84,7 +84,7 @@ struct TrainState {
   double temperature = 1;    // likewise; before training that of the first
   double loss = 0;           // of the last step's batch; at the end of an epoch the epoch's mean
   double entropy = 0;        // of the outputs, likewise
-  double accuracy = 0;       // likewise
+  double accuracy = 0;       // likewise; of a loss of two views the share of views that were told
   int64_t images = 0;        // trained on so far
   StepSeconds seconds = {};
   WeightEma* ema = nullptr;

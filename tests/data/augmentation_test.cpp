@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "tests/support/errors.h"
 
@@ -84,6 +85,20 @@ TEST(Augmentation, DrawsAnewForEverySeedEpochAndIndex) {
   EXPECT_NE(bits(1, 2, 3), bits(2, 2, 3));
   EXPECT_NE(bits(1, 2, 3), bits(1, 3, 3));
   EXPECT_NE(bits(1, 2, 3), bits(1, 2, 4));
+}
+
+TEST(Augmentation, DrawsAnewForEveryViewOfABatch) {
+  const auto bits = [](int64_t epoch, int64_t index, int64_t view) {
+    return view_stream(1, epoch, index, view).bits();
+  };
+  EXPECT_EQ(bits(2, 3, 0), view_stream(1, 2, 3).bits()) << "the first is that of a batch of one";
+  std::set<uint64_t> seen;
+  for (int64_t epoch = 0; epoch < 10; ++epoch) {
+    for (int64_t index = 0; index < 10; ++index) {
+      for (int64_t view = 0; view < 3; ++view) seen.insert(bits(epoch, index, view));
+    }
+  }
+  EXPECT_EQ(seen.size(), 300U);
 }
 
 TEST(RandomBox, LiesInThePictureAndHasTheAreaAndRatioItShould) {

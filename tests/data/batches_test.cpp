@@ -214,6 +214,41 @@ TEST(BatchMaker, AugmentsAlikeOnOneThreadOnTwoAndWithoutTheOthers) {
   EXPECT_TRUE(one.images.equal(alone.images));
 }
 
+TEST(BatchMaker, ShowsAllImagesOnceAndThenAllOnceMore) {
+  const auto images = random_images(30);
+  const auto indices = epoch_order(3, 0, 30);
+  BatchOptions options{.augmentation = Augmentation::crop_flip, .seed = 1};
+  const auto one = BatchMaker(kZeros, kOnes, options).make(images, indices, 4);
+  options.views = 2;
+  const BatchMaker batches(kZeros, kOnes, options);
+  const auto two = batches.make(images, indices, 4);
+  ASSERT_EQ(two.images.size(0), 60);
+  EXPECT_TRUE(two.images.is_contiguous(torch::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(two.labels.equal(one.labels.repeat({2})));
+  const auto first = two.images.narrow(0, 0, 30);
+  const auto second = two.images.narrow(0, 30, 30);
+  EXPECT_TRUE(first.equal(one.images));
+  int64_t differing = 0;
+  for (int64_t i = 0; i < 30; ++i) differing += second[i].equal(first[i]) ? 0 : 1;
+  EXPECT_GE(differing, 28) << "of 162 views two are rarely the same";
+  // Whatever else is in the batch, in whichever order.
+  const std::vector<int64_t> some = {indices[7], indices[2]};
+  const auto part = batches.make(images, some, 4).images;
+  EXPECT_TRUE(part[2].equal(second[7]));
+  EXPECT_TRUE(part[3].equal(second[2]));
+  EXPECT_FALSE(batches.make(images, indices, 5).images.narrow(0, 30, 30).equal(second));
+}
+
+TEST(BatchMaker, ShowsEqualViewsWithoutAugmentation) {
+  const auto batch = BatchMaker(kZeros, kOnes, {.views = 2}).make(random_images(5), {4, 1});
+  EXPECT_TRUE(batch.images.narrow(0, 0, 2).equal(batch.images.narrow(0, 2, 2)));
+}
+
+TEST(BatchMaker, RejectsNoViews) {
+  EXPECT_EQ(error_of([] { BatchMaker(kZeros, kOnes, {.views = 0}); }),
+            "BatchMaker: views must be at least 1, got 0");
+}
+
 TEST(BatchMaker, RoundsToBfloat16AsTorchDoes) {
   const auto images = random_images(20);
   const auto indices = epoch_order(3, 0, 20);

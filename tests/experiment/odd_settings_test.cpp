@@ -29,6 +29,8 @@ const std::vector<Value> kOddValues = {0,
                                        std::numeric_limits<double>::infinity(),
                                        std::numeric_limits<double>::quiet_NaN()};
 
+constexpr auto kComparesViews = "info_nce";
+
 // A run of a second that measures all it can, and stops by itself.
 void run_with(const std::string& key, const Value& value, const std::string& loss) {
   const TemporaryFolder folder;
@@ -38,6 +40,10 @@ void run_with(const std::string& key, const Value& value, const std::string& los
        "measure.detectors=[\"all\"]", "train.loss=" + loss,
        R"(measure.names=["accuracy", "calibration", "layer_spectrum", "linear_probe",)"
        R"( "neural_collapse", "norm_growth", "gradient_rank", "alignment", "post_softmax_rank"])"});
+  if (loss == kComparesViews) {
+    config.set("data.augment", "crop-flip");
+    config.apply_override(R"(measure.names=["layer_spectrum", "linear_probe", "gradient_rank"])");
+  }
   config.set(key, value);
   RunContext context;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -47,8 +53,15 @@ void run_with(const std::string& key, const Value& value, const std::string& los
 
 // Every setting that takes a number, with every odd value: it works, or is refused in one line.
 TEST(OddSettingsSlow, AreUsedOrRefused) {
-  for (const std::string loss : {"cross_entropy", "focal", "mse", "logit_norm"}) {
-    const auto resolved = RunSettings::from(tiny_config({"train.loss=" + loss})).resolved;
+  for (const std::string loss : {"cross_entropy", "focal", "mse", "logit_norm", kComparesViews}) {
+    auto wanted = tiny_config({"train.loss=" + loss});
+    if (loss == kComparesViews) {
+      for (const char* each :
+           {"data.augment=crop-flip", "measure.names=[]", "measure.detectors=[\"neco\"]"}) {
+        wanted.apply_override(each);
+      }
+    }
+    const auto resolved = RunSettings::from(wanted).resolved;
     for (const auto& [key, usual] : resolved.values()) {
       const bool is_of_loss = key.starts_with("train.loss_");
       if (!usual.is_number() || (loss != "cross_entropy" && !is_of_loss)) continue;

@@ -63,6 +63,33 @@ TEST(ResumedRun, EndsLikeOneThatWasNotStoppedForConvolutionsToo) {
   }
 }
 
+// With batch normalisations that see both views, a learned temperature, and gradients of views.
+TEST(ResumedRun, EndsLikeOneThatWasNotStoppedOnTwoViews) {
+  TemporaryFolder folder;
+  Config config;
+  for (const char* each :
+       {"seed=1", "data.name=glyphs10", "data.train_samples=120", "data.test_samples=48",
+        "data.augment=crop-flip", "model.name=resnet10", "model.width=0.125", "model.stem_stride=2",
+        "train.batch_size=16", "train.epochs=2", "train.loss=info_nce", "train.loss_dimensions=16",
+        "train.temperature=0.5", "train.temperature_schedule=learned", "measure.epoch_samples=40",
+        "measure.gradient_samples=8", "measure.steps_per_decade=2",
+        "measure.during=[\"gradient_rank\"]"}) {
+    config.apply_override(each);
+  }
+  run(config, folder / "straight", kNoMetadata, {});
+  for (const int stop : {3, 8, 11}) {
+    const auto path = folder / ("stopped-" + std::to_string(stop));
+    int asked = 0;
+    RunContext context;
+    context.should_stop = [&] { return ++asked == stop; };
+    run(config, path, kNoMetadata, context);
+    ASSERT_EQ(load_run(path).status, RunStatus::stopped) << stop;
+    resume(path, kNoMetadata, /*is_inexact=*/false, {});
+    SCOPED_TRACE("stopped at " + std::to_string(stop));
+    expect_same_run(path, folder / "straight");
+  }
+}
+
 // By kernels of bfloat16 where the processor has them: convolutions, linear layers, attention.
 TEST(ResumedRun, EndsLikeOneThatWasNotStoppedInBfloat16) {
   const std::vector<std::vector<const char*>> networks = {

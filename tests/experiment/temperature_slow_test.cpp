@@ -19,7 +19,7 @@ Readings readings_at(double temperature) {
   config.set("train.weight_decay", 0.0);
   const auto settings = RunSettings::from(config);
   const auto dataset = load_dataset(settings.dataset, settings.request);
-  const auto model = settings.build_model(shape_for(dataset));
+  const auto model = settings.build_model(shape_for(settings, dataset));
   train(*model, dataset, settings.train, {}, [] { return false; });
   return measure_model(*model, dataset, {}, settings, {}).readings;
 }

@@ -34,7 +34,7 @@ class ThreadCountSlow : public testing::TestWithParam<std::string> {
     settings_.emplace(RunSettings::from(config));
     dataset_ = load_dataset("glyphs10", settings_->request);
     ood_ = load_dataset("textures10", {.train_samples = 600, .test_samples = 1100});
-    model_ = settings_->build_model(shape_for(dataset_));
+    model_ = settings_->build_model(shape_for(*settings_, dataset_));
   }
 
   Measured measured(int threads) {

@@ -52,6 +52,19 @@ TEST(BatchStatisticsMode, RemembersNothing) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].equal(before[i]));
 }
 
+TEST(MeasuringMode, IsTheOneThatIsAskedFor) {
+  torch::NoGradGuard no_grad;
+  const auto model = built_model("resnet10", {{"width", 0.125}});
+  const auto images = torch::randn({8, 3, 16, 16});
+  const auto seen = [&](bool uses_batch_statistics) {
+    const MeasuringMode mode(*model, uses_batch_statistics);
+    return model->forward(images);
+  };
+  EXPECT_FALSE(seen(true).allclose(seen(false)));
+  const BatchStatisticsMode mode(*model);
+  EXPECT_TRUE(model->forward(images).equal(seen(true)));
+}
+
 TEST(BatchNormalisation, IsFoundInNetworksThatHaveIt) {
   EXPECT_TRUE(has_batch_normalisation(*built_model("resnet10", {{"width", 0.125}})));
   EXPECT_TRUE(has_batch_normalisation(

@@ -4,6 +4,8 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "tests/support/errors.h"
 #include "tests/support/gradients.h"
@@ -12,12 +14,7 @@
 
 namespace kelvin::loss_test {
 
-class EveryLoss : public testing::TestWithParam<std::string> {
- protected:
-  Loss loss_ = made_loss(GetParam());
-};
-
-bool is_finite(const torch::Tensor& tensor) { return torch::isfinite(tensor).all().item<bool>(); }
+class EveryLoss : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryLoss, HasASummaryOfOneLineAndAReference) {
   const auto& entry = losses().find(GetParam());
@@ -26,7 +23,24 @@ TEST_P(EveryLoss, HasASummaryOfOneLineAndAReference) {
   EXPECT_FALSE(entry.reference.empty());
 }
 
-TEST_P(EveryLoss, HasTheGradientsOfCentralDifferences) {
+INSTANTIATE_TEST_SUITE_P(Losses, EveryLoss, testing::ValuesIn(losses().names()),
+                         [](const auto& info) { return info.param; });
+
+// What is fed logits and labels.
+class ClassifierLoss : public testing::TestWithParam<std::string> {
+ protected:
+  Loss loss_ = made_loss(GetParam());
+};
+
+std::vector<std::string> classifier_losses() {
+  auto names = losses().names();
+  std::erase_if(names, [](const auto& name) { return !made_loss(name).classifies(); });
+  return names;
+}
+
+bool is_finite(const torch::Tensor& tensor) { return torch::isfinite(tensor).all().item<bool>(); }
+
+TEST_P(ClassifierLoss, HasTheGradientsOfCentralDifferences) {
   const auto logits = 2 * noise({3, 4}, 1);
   const auto labels = labels_of({1, 3, 0});
   for (const double value : {0.5, 1., 3.}) {
@@ -40,7 +54,7 @@ TEST_P(EveryLoss, HasTheGradientsOfCentralDifferences) {
   }
 }
 
-TEST_P(EveryLoss, TellsOfEverySample) {
+TEST_P(ClassifierLoss, TellsOfEverySample) {
   const auto logits = noise({6, 5}, 2).requires_grad_();
   const auto labels = labels_of({0, 1, 2, 3, 4, 0});
   const auto temperature = torch::tensor(0.5, torch::kFloat64);
@@ -57,7 +71,7 @@ TEST_P(EveryLoss, TellsOfEverySample) {
   }
 }
 
-TEST_P(EveryLoss, IsFiniteAtExtremeTemperaturesAndLogits) {
+TEST_P(ClassifierLoss, IsFiniteAtExtremeTemperaturesAndLogits) {
   const auto labels = labels_of({0, 1, 2, 3});
   for (const double value : {1e-3, 1e-2, 1., 1e2, 1e4}) {
     for (const double scale : {0., 1e-6, 1e-3, 1., 1e3, 1e6, 1e30}) {
@@ -77,7 +91,7 @@ TEST_P(EveryLoss, IsFiniteAtExtremeTemperaturesAndLogits) {
   }
 }
 
-TEST_P(EveryLoss, OfASingleClassIsNothing) {
+TEST_P(ClassifierLoss, OfASingleClassIsNothing) {
   const auto logits = torch::tensor({{2.F}, {-1.F}}).requires_grad_();
   const auto values = loss_(logits, labels_of({0, 0}), torch::tensor(2.));
   values.loss.backward();
@@ -85,7 +99,7 @@ TEST_P(EveryLoss, OfASingleClassIsNothing) {
   expect_close(logits.grad(), torch::zeros({2, 1}), 0);
 }
 
-TEST_P(EveryLoss, TakesHalfPrecision) {
+TEST_P(ClassifierLoss, TakesHalfPrecision) {
   const auto logits = noise({4, 5}, 4).to(torch::kHalf).requires_grad_();
   const auto values = loss_(logits, labels_of({0, 1, 2, 3}), torch::tensor(1.));
   values.loss.backward();
@@ -94,14 +108,14 @@ TEST_P(EveryLoss, TakesHalfPrecision) {
   EXPECT_GT(logits.grad().abs().max().item<double>(), 0);
 }
 
-TEST_P(EveryLoss, IsNotFiniteForALogitThatIsNoNumber) {
+TEST_P(ClassifierLoss, IsNotFiniteForALogitThatIsNoNumber) {
   auto logits = torch::zeros({2, 3});
   logits[1][2] = std::nan("");
   const auto values = loss_(logits, labels_of({0, 1}), torch::tensor(1.));
   EXPECT_FALSE(is_finite(values.loss));
 }
 
-TEST_P(EveryLoss, RejectsWhatDoesNotFitUnderItsOwnName) {
+TEST_P(ClassifierLoss, RejectsWhatDoesNotFitUnderItsOwnName) {
   EXPECT_EQ(
       error_of([&] {
         loss_(torch::zeros({3, 4}), labels_of({0, 0}), torch::tensor(1.));
@@ -117,15 +131,36 @@ TEST_P(EveryLoss, RejectsWhatDoesNotFitUnderItsOwnName) {
             GetParam() + ": temperature must be a finite number above 0, got 0");
 }
 
-INSTANTIATE_TEST_SUITE_P(Losses, EveryLoss, testing::ValuesIn(losses().names()),
+INSTANTIATE_TEST_SUITE_P(Losses, ClassifierLoss, testing::ValuesIn(classifier_losses()),
                          [](const auto& info) { return info.param; });
 
 TEST(Losses, AreFoundByName) {
   EXPECT_EQ(losses().names(),
-            (std::vector<std::string>{"cross_entropy", "focal", "logit_norm", "mse"}));
+            (std::vector<std::string>{"cross_entropy", "focal", "info_nce", "logit_norm", "mse"}));
   EXPECT_TRUE(error_of([] {
                 losses().find("focall");
               }).starts_with("no loss named 'focall'; did you mean 'focal'?"));
+}
+
+TEST(Loss, OfOneViewIsToldTheLabels) {
+  const auto labels = labels_of({3, 1, 3});
+  EXPECT_TRUE(made_loss("mse").classifies());
+  EXPECT_EQ(made_loss("mse").outputs, 0);
+  EXPECT_TRUE(made_loss("mse").targets(labels).equal(labels));
+}
+
+TEST(Loss, OfTwoViewsIsToldWhichRowsShowTheSameImage) {
+  const auto loss = made_loss("info_nce");
+  EXPECT_TRUE(loss.targets(labels_of({3, 1, 3, 3, 1, 3})).equal(labels_of({0, 1, 2, 0, 1, 2})));
+  EXPECT_EQ(error_of([&] {
+              loss.targets(labels_of({3, 1, 3}));
+            }),
+            "loss: a batch must have 2 rows of each image, has 3 rows");
+}
+
+TEST(Loss, IsNoneUntilThereIsAFunction) {
+  EXPECT_FALSE(Loss());
+  EXPECT_TRUE(made_loss("focal"));
 }
 
 }  // namespace kelvin::loss_test

@@ -108,7 +108,37 @@ void read_training(const Config& config, RunSettings& run) {
   run.checkpoints = read_checkpoints(settings);
   run.trained_temperature = end_of(run.train);
   settings.read("loss", run.loss_name);
+  check(run.train.loss.classifies() || augmentation != Augmentation::none,
+        "data.augment: must not be none for train.loss=", run.loss_name,
+        ": two equal views of an image teach nothing");
   finish(run.resolved, settings);
+}
+
+// What says nothing of this network is not among the defaults, and is refused if asked for.
+void leave_out_classifiers(MeasureSettings& measure) {
+  std::erase_if(measure.names,
+                [](const auto& name) { return measures().find(name).needs_classifier; });
+}
+
+void check_no_classifiers(const RunSettings& run) {
+  if (run.train.loss.classifies()) return;
+  for (const auto& [key, names] : {std::pair("measure.names", run.measure.names),
+                                   std::pair("measure.during", run.measure.during)}) {
+    for (const auto& name : names) {
+      if (!measures().find(name).needs_classifier) continue;
+      run.check_classifies(std::string(key) + ": '" + name + "'");
+    }
+  }
+}
+
+// Of those that are asked for by name.
+void check_no_classifiers_among_detectors(const RunSettings& run) {
+  const bool takes_what_fits = run.measure.detectors == std::vector<std::string>{kAllDetectors};
+  if (run.train.loss.classifies() || takes_what_fits) return;
+  for (const auto& name : run.measure.detectors) {
+    if (!run.make_detector(name)->needs().classifier) continue;
+    run.check_classifies("measure.detectors: '" + name + "'");
+  }
 }
 
 // Not said: the known ones.
@@ -122,6 +152,7 @@ void read_groups(Settings& settings, RunSettings& run) {
 
 void read_measure(const Config& config, RunSettings& run) {
   auto settings = config.section("measure");
+  if (!run.train.loss.classifies()) leave_out_classifiers(run.measure);
   settings.read("names", run.measure.names);
   settings.read("detectors", run.measure.detectors);
   read_groups(settings, run);
@@ -144,6 +175,7 @@ void read_measure(const Config& config, RunSettings& run) {
   check_count("measure.train_samples", run.measure.train_samples, 2);
   check_count("measure.gradient_samples", run.measure.gradient_samples, 1);
   check_count("measure.epoch_samples", run.measure.epoch_samples, 2);
+  check_no_classifiers(run);
   finish(run.resolved, settings);
 }
 
@@ -165,9 +197,12 @@ std::vector<std::string> read_each_measure(const Config& config, RunSettings& ru
   return sections;
 }
 
-ModelShape model_shape(const ImageShape& image, int64_t classes) {
-  return {
-      .channels = image.channels, .height = image.height, .width = image.width, .classes = classes};
+ModelShape model_shape(const RunSettings& run, const ImageShape& image, int64_t classes) {
+  const auto wanted = run.train.loss.outputs;
+  return {.channels = image.channels,
+          .height = image.height,
+          .width = image.width,
+          .classes = wanted > 0 ? wanted : classes};
 }
 
 void check_init(const StartSettings& init) {
@@ -215,7 +250,7 @@ void read_model(const Config& config, RunSettings& run) {
   settings.read("name", run.model);
   const auto facts = dataset_facts(run.dataset, run.request);
   const auto& entry = models().find(run.model);
-  const auto build = entry.read(model_shape(facts.shape, facts.classes), settings);
+  const auto build = entry.read(model_shape(run, facts.shape, facts.classes), settings);
   // Whatever is wrong is to be refused before any data is read.
   if (entry.is_checked_by_building) build();
   finish(run.resolved, settings);
@@ -230,8 +265,8 @@ void read_memory(Settings& settings, int64_t& bytes) {
   bytes = bytes_of(text, settings.full_name("memory"));
 }
 
-ModelShape shape_for(const Dataset& dataset) {
-  return model_shape(dataset.shown_shape(), dataset.classes);
+ModelShape shape_for(const RunSettings& settings, const Dataset& dataset) {
+  return model_shape(settings, dataset.shown_shape(), dataset.classes);
 }
 
 torch::Device device_of(const std::string& name) {
@@ -266,6 +301,7 @@ RunSettings RunSettings::from(const Config& config) {
   read_measure(config, run);
   std::vector<std::string> sections = {"data", "model", "init", "train", "measure"};
   for (const auto& section : read_each_measure(config, run)) sections.push_back(section);
+  check_no_classifiers_among_detectors(run);
   config.reject_unknown_sections(sections);
   read_init(config, run);
   read_model(config, run);
@@ -308,8 +344,13 @@ std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)> RunSett
     double temperature) const {
   return [loss = train.loss, temperature](const auto& logits, const auto& labels) {
     const auto divisor = torch::tensor(temperature, logits.options().dtype(torch::kFloat64));
-    return loss(logits, labels, divisor).loss;
+    return loss(logits, loss.targets(labels), divisor).loss;
   };
+}
+
+void RunSettings::check_classifies(const std::string& who) const {
+  check(train.loss.classifies(), who, " needs a classifier, and train.loss=", loss_name,
+        " trains none");
 }
 
 }  // namespace kelvin

@@ -89,10 +89,11 @@ struct StartSettings {
 // An Error if there is no such device here.
 torch::Device device_of(const std::string& name);
 
-// What a model for this dataset takes and gives.
-ModelShape shape_for(const Dataset& dataset);
-
 struct RunSettings;
+
+// What a model for this dataset takes and gives: as many outputs as the dataset has classes, or as
+// the loss wants.
+ModelShape shape_for(const RunSettings& settings, const Dataset& dataset);
 
 // An Error if these settings cannot train on this dataset.
 void check_trainable(const RunSettings& settings, const Dataset& dataset);
@@ -123,9 +124,12 @@ struct RunSettings {
   std::unique_ptr<Measure> make_measure(const std::string& name, const MeasureContext& of) const;
   std::unique_ptr<Detector> make_detector(const std::string& name) const;
   MeasureContext context() const;
-  // The loss that is trained with, at this temperature, as one number.
+  // The loss that is trained with, at this temperature, as one number; with as many rows of each
+  // image as it has views.
   std::function<torch::Tensor(const torch::Tensor& logits, const torch::Tensor& labels)> loss_at(
       double temperature) const;
+  // An Error if the network is not trained as a classifier, which `who` needs.
+  void check_classifies(const std::string& who) const;
 };
 
 }  // namespace kelvin

@@ -161,6 +161,7 @@ CalibrationData from_network(const CalibrateRequest& request, const RunContext& 
   auto network = is_run ? open_run(request.run, changes, context) : open_weights(changes, context);
   const auto& own = network.data.own;
   const auto& settings = network.settings;
+  settings.check_classifies("calibrate:");
   const bool tests_on_validation = settings.request.test_on_validation;
   const bool has_validation = own.validation.size() > 0 && !tests_on_validation;
   CalibrationData data;

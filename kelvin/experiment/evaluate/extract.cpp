@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "kelvin/data/batches.h"
 #include "kelvin/model/modes.h"
@@ -53,21 +52,6 @@ std::vector<AttentionRecord> shown(std::vector<AttentionRecord> attention) {
   }
   return attention;
 }
-
-class MeasuringMode {
- public:
-  MeasuringMode(Model& model, bool uses_batch_statistics) {
-    if (uses_batch_statistics) {
-      batch_statistics_.emplace(model);
-    } else {
-      evaluation_.emplace(model);
-    }
-  }
-
- private:
-  std::optional<EvaluationMode> evaluation_;
-  std::optional<BatchStatisticsMode> batch_statistics_;
-};
 
 Record record_of(Model& model, const Batch& batch, const Dataset& dataset,
                  const ExtractOptions& options) {
@@ -121,7 +105,7 @@ Record extract_gradients(Model& model, const Dataset& dataset, const GradientOpt
   const ReferenceOpsScope path(true);  // what is measured comes from LibTorch's own operations
   // One image has no statistics.
   const MeasuringMode mode(model, options.batch_statistics && options.indices.size() > 1);
-  const auto batch = BatchMaker(dataset).make(dataset.train, options.indices);
+  const auto batch = BatchMaker(dataset, options.views).make(dataset.train, options.indices);
   Taps taps({.layers = true, .attention = false});
   const auto device = model.parameters().front().device();
   const auto logits = model.forward(batch.images.to(device), &taps);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "kelvin/data/batches.h"
 #include "kelvin/data/dataset.h"
 #include "kelvin/experiment/evaluate/evaluation.h"
 #include "kelvin/model/model.h"
@@ -40,6 +41,7 @@ struct GradientOptions {
   // Of logits and labels, one number: what is differentiated.
   std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)> loss;
   bool batch_statistics = false;  // as above
+  BatchOptions views = {};        // how images are shown: as they are, or several views of each
 };
 
 // One batch of the training split, with the gradients of its loss in the weight of every layer.  In

@@ -3,11 +3,13 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kelvin/core/check.h"
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batches.h"
 #include "kelvin/experiment/evaluate/extract.h"
+#include "kelvin/experiment/evaluate/view_scores.h"
 #include "kelvin/measures/input_gram.h"
 
 namespace kelvin {
@@ -31,7 +33,8 @@ class SplitRecords : public NetworkRecords {
     check(train.size() > 0, "dataset '", own().name,
           "' has no training images, which the gradients of the loss are taken on");
     return {.indices = shuffled_sample(seed(), settings_.measure.gradient_samples, train.size()),
-            .loss = settings_.loss_at(settings_.context().temperature)};
+            .loss = settings_.loss_at(settings_.context().temperature),
+            .views = views_of(settings_.train, seed())};
   }
 
   void look_at(const Pass& /*pass*/, const Record& /*record*/) override { stop_if_asked(context_); }
@@ -78,7 +81,9 @@ Detection detectors_of(const RunSettings& settings) {
   const auto& asked = settings.measure.detectors;
   const bool is_optional = asked == std::vector<std::string>{kAllDetectors};
   for (const auto& name : detector_names(asked)) {
-    detection.add(settings.make_detector(name), is_optional);
+    auto detector = settings.make_detector(name);
+    if (is_optional && detector->needs().classifier && !settings.train.loss.classifies()) continue;
+    detection.add(std::move(detector), is_optional);
   }
   return detection;
 }

@@ -37,7 +37,7 @@ std::string unusual_settings(const StartSettings& init) {
 
 std::shared_ptr<Model> prepared_model(const RunSettings& settings, const Dataset& dataset,
                                       const RunContext& context) {
-  auto model = settings.build_model(shape_for(dataset));
+  auto model = settings.build_model(shape_for(settings, dataset));
   const auto& init = settings.init;
   if (!init.pretrained.empty()) {
     const auto choice = load_weights(init.pretrained, *model,
@@ -76,7 +76,7 @@ TrainedNetwork open_run(const std::filesystem::path& run, const Config& changes,
   config.merge(changes);
   auto settings = RunSettings::from(config);
   auto data = load_run_data(settings, context);
-  const auto model = settings.build_model(shape_for(data.own));
+  const auto model = settings.build_model(shape_for(settings, data.own));
   load_weights(last_weights(run), *model);
   model->to(device_of(settings.device));
   settings.trained_temperature =

@@ -62,7 +62,8 @@ class Observers {
                      {.seconds = [this] { return trajectory_.seconds(); },
                       .test_accuracy = [this] { return trajectory_.test_accuracy(); },
                       .stalls = [this] { return stalls_.sums(); }}),
-        progress_(context) {}
+        progress_(context),
+        looks_for_stalls_(settings.train.loss.classifies()) {}
 
   void start_from(const Checkpoint& checkpoint) {
     trajectory_.set_seconds_before(checkpoint.seconds);
@@ -72,6 +73,7 @@ class Observers {
 
   // What is saved last must hold what all others wrote.
   std::vector<TrainObserver*> all() {
+    if (!looks_for_stalls_) return {&trajectory_, &scalars_, &checkpoints_, &progress_};
     return {&trajectory_, &scalars_, &stalls_, &checkpoints_, &progress_};
   }
 
@@ -85,6 +87,8 @@ class Observers {
   StallDetector stalls_;
   Checkpoints checkpoints_;
   ProgressObserver progress_;
+  // Cosines over a high T are nearly uniform whatever a network learns.
+  const bool looks_for_stalls_;
 };
 
 // The pipeline: data, model, train, representations, measures, result.  From `start` if it is set.
@@ -174,7 +178,9 @@ void check_can_go_on(const Run& before, const RunSettings& settings, const RunDa
         ": is a file, must be a folder");
   if (!start) return;
   const auto& training = start->training;
-  if (training.step > 0) seen_before(metrics, (path / "metrics.jsonl").string());
+  if (training.step > 0) {
+    seen_before(metrics, settings.train.loss.classifies(), (path / "metrics.jsonl").string());
+  }
   check_start(model, data.own, settings.train, training);
   const auto epoch = total_steps(settings.train, data.own.train.size()) / settings.train.epochs;
   check(!is_as_before || training.step == training.epoch * epoch + training.epoch_steps,
@@ -228,7 +234,7 @@ void resume(const std::filesystem::path& path, const nlohmann::ordered_json& met
   check_trainable(settings, data.own);
   check_same_data(before, data.own, is_inexact);
   const auto start = last_checkpoint(path);
-  const auto model = start ? settings.build_model(shape_for(data.own))
+  const auto model = start ? settings.build_model(shape_for(settings, data.own))
                            : prepared_model(settings, data.own, context);
   check_measures(settings, *model, data);
   check_can_go_on(before, settings, data, *model, start, changes.empty());

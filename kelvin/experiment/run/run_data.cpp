@@ -80,7 +80,7 @@ RunData load_run_data(const RunSettings& settings, const RunContext& context) {
 }
 
 void check_measures(const RunSettings& settings, Model& model, const RunData& data) {
-  const auto shape = shape_for(data.own);
+  const auto shape = shape_for(settings, data.own);
   check_attention("measure.names", settings.measure.names, settings, model, shape);
   check_attention("measure.during", settings.measure.during, settings, model, shape);
   for (const auto& name : settings.measure.names) {

@@ -19,8 +19,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Those that need a classifier only where there is one.
 constexpr std::array kBasicMeasures = {"accuracy", "logits_norm", "solution_rank",
                                        "post_softmax_rank", "loss_symmetry"};
+
+const char* test_accuracy_field(bool classifies) {
+  return classifies ? "test_accuracy" : "test_view_accuracy";
+}
 
 // Of the test split, under the same name in a line of metrics.
 constexpr std::array kFields = {"logits_norm",       "logits_norm_over_t", "logits_norm_per_sample",
@@ -51,6 +56,15 @@ uint64_t seed_of(const RunSettings& settings) {
   return derive_seed(static_cast<uint64_t>(settings.seed), "epoch metrics");
 }
 
+std::vector<int64_t> snapshot_sample(const RunSettings& settings, const Images& images) {
+  return shuffled_sample(seed_of(settings), settings.measure.epoch_samples, images.size());
+}
+
+// Batch normalisations know nothing of the data before the first step.
+bool is_fresh(const TrainState& state, const RunSettings& settings) {
+  return state.step == 0 && settings.init.pretrained.empty();
+}
+
 // Of the same sample of each split whenever it is looked at.
 class SnapshotRecords : public NetworkRecords {
  public:
@@ -59,8 +73,7 @@ class SnapshotRecords : public NetworkRecords {
       : NetworkRecords(state.model, own, ood),
         state_(state),
         settings_(settings),
-        // Batch normalisations know nothing of the data before the first step.
-        is_fresh_(state.step == 0 && settings.init.pretrained.empty()) {}
+        is_fresh_(is_fresh(state, settings)) {}
 
   // That is trained with, summed over the sample of the training split.
   double train_loss() const { return train_loss_; }
@@ -68,7 +81,7 @@ class SnapshotRecords : public NetworkRecords {
  protected:
   void choose(const Pass& pass, const Images& images, ExtractOptions& options) const override {
     auto& chosen = options.indices;
-    chosen = sample_of_split(images);
+    chosen = snapshot_sample(settings_, images);
     options.batch_statistics = is_fresh_ && chosen.size() > 1;
     if (pass.sample > 0) {
       chosen = first_of(chosen, pass.sample);
@@ -79,22 +92,21 @@ class SnapshotRecords : public NetworkRecords {
   }
 
   GradientOptions for_gradients() const override {
-    return {.indices = first_of(sample_of_split(own().train), settings_.measure.gradient_samples),
+    return {.indices = first_of(snapshot_sample(settings_, own().train),
+                                settings_.measure.gradient_samples),
             .loss = settings_.loss_at(state_.temperature),
-            .batch_statistics = is_fresh_ && own().test.size() > 1};
+            .batch_statistics = is_fresh_ && own().test.size() > 1,
+            .views = views_of(settings_.train, seed_of(settings_))};
   }
 
   void look_at(const Pass& pass, const Record& record) override {
     if (pass.ood) return;
     check_finite_logits(record);
-    if (pass.split == Split::train && pass.repetition == 0) train_loss_ += loss_sum(record);
+    const bool is_train = pass.split == Split::train && pass.repetition == 0;
+    if (is_train && settings_.train.loss.classifies()) train_loss_ += loss_sum(record);
   }
 
  private:
-  std::vector<int64_t> sample_of_split(const Images& images) const {
-    return shuffled_sample(seed_of(settings_), settings_.measure.epoch_samples, images.size());
-  }
-
   void check_finite_logits(const Record& record) const {
     const bool is_finite = torch::isfinite(record.logits).all().item<bool>();
     check(is_finite || state_.step > 0,
@@ -130,13 +142,14 @@ std::vector<int64_t> log_spaced_steps(int64_t per_decade, int64_t total) {
   return {steps.begin(), steps.end()};
 }
 
-SeenBefore seen_before(const std::vector<Json>& metrics, const std::string& origin) {
+SeenBefore seen_before(const std::vector<Json>& metrics, bool classifies,
+                       const std::string& origin) {
   check(!metrics.empty(), origin, ": has no line of what training is to go on from");
   const JsonFields first(metrics.front(), origin + ": line 1");
   const JsonFields last(metrics.back(), origin + ": line " + std::to_string(metrics.size()));
   return {.first_norm = first.number("logits_norm"),
           .last_norm = last.number("logits_norm"),
-          .test_accuracy = last.number("test_accuracy")};
+          .test_accuracy = last.number(test_accuracy_field(classifies))};
 }
 
 Trajectory::Trajectory(const Dataset& dataset, const std::vector<Dataset>& ood,
@@ -159,7 +172,7 @@ void Trajectory::before_training(const TrainState& state) {
     first_norm_ = last_norm_;
     return;
   }
-  const auto seen = seen_before(log_.metrics(), "metrics.jsonl");
+  const auto seen = seen_before(log_.metrics(), settings_.train.loss.classifies(), "metrics.jsonl");
   first_norm_ = seen.first_norm;
   last_norm_ = seen.last_norm;
   test_accuracy_ = seen.test_accuracy;
@@ -197,6 +210,9 @@ MeasureSet Trajectory::measures_for(const TrainState& state) const {
   context.input_grams = std::make_shared<SharedInputGrams>();
   MeasureSet measures;
   for (const char* name : kBasicMeasures) {
+    const bool fits =
+        settings_.train.loss.classifies() || !kelvin::measures().find(name).needs_classifier;
+    if (!fits) continue;
     measures.add(name, settings_.make_measure(name, context));
   }
   if (!is_close_look(state)) return measures;
@@ -214,20 +230,38 @@ Trajectory::Observed Trajectory::measured(const TrainState& state) const {
   Detection no_detectors;
   SnapshotRecords records(state, dataset_, ood_, settings_);
   show_all(records, measures, no_detectors, context_);
-  return {.readings = measures.compute(),
-          .curves = measures.curves_of_snapshot(),
-          .train_loss = records.train_loss() / static_cast<double>(train_samples_)};
+  Observed observed{.readings = measures.compute(), .curves = measures.curves_of_snapshot()};
+  if (!settings_.train.loss.classifies()) {
+    observed.train = view_scores_of(state, dataset_.train);
+    observed.test = view_scores_of(state, dataset_.test);
+    return observed;
+  }
+  const auto value = [&](const char* name, const char* split) {
+    return value_of(observed.readings, name, split);
+  };
+  observed.train = {.loss = records.train_loss() / static_cast<double>(train_samples_),
+                    .accuracy = value("accuracy", "train")};
+  observed.test = {.loss = value("nll", "test"), .accuracy = value("accuracy", "test")};
+  return observed;
+}
+
+ViewScores Trajectory::view_scores_of(const TrainState& state, const Images& images) const {
+  return view_scores(state.model, images, dataset_, settings_.train,
+                     {.indices = snapshot_sample(settings_, images),
+                      .temperature = state.temperature,
+                      .seed = seed_of(settings_),
+                      .batch_statistics = is_fresh(state, settings_)});
 }
 
 void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_end) {
   const double began = context_.seconds();
   const double training = seconds_before_ + began - start_ - observing_;
-  const auto [readings, curves, train_loss] = [&] {
+  const auto [readings, curves, train, test] = [&] {
     const UsedWeights used(state);
     return measured(state);
   }();
   last_norm_ = value_of(readings, "logits_norm", "test");
-  test_accuracy_ = value_of(readings, "accuracy", "test");
+  test_accuracy_ = test.accuracy;
   observing_ += context_.seconds() - began;
 
   Json line = {{"step", state.step}};
@@ -238,11 +272,12 @@ void Trajectory::observe(const TrainState& state, double epoch, bool is_epoch_en
   }
   line["temperature"] = state.temperature;
   line["lr"] = state.learning_rate;
-  line["loss"] = is_epoch_end ? state.loss : train_loss;
-  line["train_loss"] = train_loss;
-  line["train_accuracy"] = value_of(readings, "accuracy", "train");
-  line["test_accuracy"] = test_accuracy_;
-  line["test_loss"] = value_of(readings, "nll", "test");
+  line["loss"] = is_epoch_end ? state.loss : train.loss;
+  line["train_loss"] = train.loss;
+  const bool classifies = settings_.train.loss.classifies();
+  line[classifies ? "train_accuracy" : "train_view_accuracy"] = train.accuracy;
+  line[test_accuracy_field(classifies)] = test_accuracy_;
+  line["test_loss"] = test.loss;
   for (const char* name : kFields) {
     if (const auto* reading = find(readings, name, "test")) line[name] = reading->value;
   }

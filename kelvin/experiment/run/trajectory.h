@@ -7,6 +7,7 @@
 #include "kelvin/experiment/compute_api.h"
 #include "kelvin/experiment/config/run_settings.h"
 #include "kelvin/experiment/evaluate/measure_set.h"
+#include "kelvin/experiment/evaluate/view_scores.h"
 #include "kelvin/experiment/run/run_log.h"
 #include "kelvin/train/train.h"
 
@@ -15,7 +16,7 @@ namespace kelvin {
 // Looks at the network at initialisation, at steps evenly spread in their logarithm, and after each
 // epoch, on one fixed sample of each split: a line of metrics with accuracies, norms and ranks, and
 // a line of the trajectory with spectra and the readings of `measure.during`, and the curves that
-// these keep of every look.
+// these keep of every look.  Without a classifier the accuracies are those of telling views.
 class Trajectory : public TrainObserver {
  public:
   // `OOD` datasets are for those measures during training that need them.
@@ -42,9 +43,12 @@ class Trajectory : public TrainObserver {
   struct Observed {
     Readings readings = {};
     NamedTensors curves = {};  // that are kept of every look
-    double train_loss = 0;     // that is trained with, on the sample of the training split
+    // Of what is trained for, on the sample of each split.
+    ViewScores train = {};
+    ViewScores test = {};
   };
   Observed measured(const TrainState& state) const;
+  ViewScores view_scores_of(const TrainState& state, const Images& images) const;
   void check_memory(const TrainState& state) const;
   MeasureSet measures_for(const TrainState& state) const;
   bool is_close_look(const TrainState& state) const;
@@ -72,7 +76,7 @@ struct SeenBefore {
   double test_accuracy = 0;  // of the last line
 };
 // `origin` stands before the messages of lines that do not tell it.
-SeenBefore seen_before(const std::vector<nlohmann::ordered_json>& metrics,
+SeenBefore seen_before(const std::vector<nlohmann::ordered_json>& metrics, bool classifies,
                        const std::string& origin);
 
 // The steps from 1 to `total` that are evenly spread in their logarithm, so many from each power of

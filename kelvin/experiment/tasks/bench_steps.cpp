@@ -106,7 +106,7 @@ void bench_steps(const StepBenchRequest& request, const RunContext& context) {
   const auto dataset = bench_dataset(settings);
   const auto model = prepared_model(settings, dataset);
   if (!request.start.empty()) write_start(request.start, *model, dataset, settings.train);
-  const auto description = describe(*model, shape_for(dataset));
+  const auto description = describe(*model, shape_for(settings, dataset));
   request.on_start({.settings = settings.resolved.values(),
                     .parameters = description.parameters,
                     .macs = description.macs});

@@ -87,7 +87,7 @@ int64_t ood_samples(const RunSettings& settings) {
 }  // namespace
 
 RunCosts run_costs(const RunSettings& settings, const Dataset& data, const RunContext& context) {
-  const auto model = settings.build_model(shape_for(data));
+  const auto model = settings.build_model(shape_for(settings, data));
   model->to(device_of(settings.device));
   StepClock clock(context);
   train(*model, data, settings.train, {&clock},
@@ -98,9 +98,12 @@ RunCosts run_costs(const RunSettings& settings, const Dataset& data, const RunCo
   const auto batch = std::min(settings.train.batch_size, samples);
   const double step = clock.step_seconds();
   // A step goes forward once, and backward at twice the cost.
-  const double forward = step / 3 / static_cast<double>(batch);
-  const auto looked_at = std::min(settings.measure.epoch_samples, samples) +
-                         std::min(settings.measure.epoch_samples, data.test.size());
+  const auto views = settings.train.loss.views;
+  const double forward = step / 3 / static_cast<double>(batch * views);
+  // Views besides the images themselves, if the loss compares them.
+  const auto times = views > 1 ? 1 + views : 1;
+  const auto looked_at = times * (std::min(settings.measure.epoch_samples, samples) +
+                                  std::min(settings.measure.epoch_samples, data.test.size()));
   const auto measured =
       std::min(settings.measure.train_samples, samples) + data.test.size() + ood_samples(settings);
   const auto saved = settings.train.epochs +
@@ -171,12 +174,13 @@ Json plan(const Config& resolved, const RunContext& context) {
   const auto settings = RunSettings::from(resolved);
   const auto part = load_part(settings, /*samples=*/0, context);
   const auto model = prepared_model(settings, part);
-  const auto shape = shape_for(part);
+  const auto shape = shape_for(settings, part);
   const auto description = describe(*model, shape);
+  const auto macs_of_views = static_cast<double>(description.macs * settings.train.loss.views);
   Json plan = {{"parameters", description.parameters},
                {"weight_layers", description.layers.size()},
                {"macs_per_image", description.macs},
-               {"training_gflop_per_1000_images", 6e-6 * static_cast<double>(description.macs)}};
+               {"training_gflop_per_1000_images", 6e-6 * macs_of_views}};
   plan.update(json_of(run_costs(settings, load_whole(settings, context), context)));
   if (model->head() == nullptr) return plan;
   const auto initial = initial_logits(*model, part, affordable_samples(*model, shape),
@@ -194,7 +198,8 @@ Json initial_norms(const Config& config, const std::vector<int64_t>& seeds, int6
   for (const auto seed : seeds) {
     settings.seed = seed;
     const auto model = prepared_model(settings, part);
-    const auto count = samples > 0 ? samples : affordable_samples(*model, shape_for(part));
+    const auto count =
+        samples > 0 ? samples : affordable_samples(*model, shape_for(settings, part));
     auto line = json_of(initial_logits(*model, part, count, is_pretrained),
                         settings.train.temperature.first);
     line["seed"] = seed;

@@ -79,6 +79,7 @@ Config with_its_probes(Config settings) {
 
 // Said before minutes of probing, not after them.
 void check_cut(const TrainedNetwork& network, const ModelShape& shape, const std::string& layer) {
+  network.settings.check_classifies("truncate:");
   check(network.settings.model != "truncated", "truncate: this network is truncated already");
   if (layer.empty()) return;
   const auto taps = taps_of_one_image(*network.model, shape);
@@ -155,7 +156,7 @@ Json truncate(const TruncateRequest& request, const RunContext& context) {
   auto network = request.run.empty() ? open_weights(changes, context)
                                      : open_run(request.run, changes, context);
   const auto& dataset = network.data.own;
-  const auto shape = shape_for(dataset);
+  const auto shape = shape_for(network.settings, dataset);
   check_cut(network, shape, request.layer);
   const auto layers = probed_layers(network, context);
   const auto place = place_of_cut(layers, request.layer, context);

@@ -20,6 +20,9 @@ namespace kelvin {
 struct DetectorNeeds {
   bool features = false;
   bool weight = false;  // the classifier's, so that logits = features * weight^T + bias
+  // Whether the score takes the outputs for logits of classes, as it does with the weight or
+  // without features.
+  bool classifier = false;
 };
 
 // Tells samples of the training distribution from OOD ones.
@@ -41,7 +44,9 @@ class Detector {
  protected:
   explicit Detector(std::string name, DetectorNeeds needs = {})
       : name_(std::move(name)),
-        needs_{.features = needs.features || needs.weight, .weight = needs.weight} {}
+        needs_{.features = needs.features || needs.weight,
+               .weight = needs.weight,
+               .classifier = needs.classifier || needs.weight || !needs.features} {}
 
  private:
   // What a detector implements.  Both are given what it needs, in float64 (labels: int64), with as

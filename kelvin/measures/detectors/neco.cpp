@@ -42,8 +42,8 @@ NecoOptions read_options(const std::string& model, Settings& settings) {
 // How much of a feature lies in the leading principal directions of the training features.
 class Neco : public Detector {
  public:
-  Neco(const std::string& model, Settings& settings)
-      : Detector("neco", {.features = true}), options_(read_options(model, settings)) {}
+  explicit Neco(const NecoOptions& options)
+      : Detector("neco", {.features = true, .classifier = options.max_logit}), options_(options) {}
 
   Definition definition() const override {
     Definition definition = {{"scaler", options_.scaler},
@@ -147,13 +147,14 @@ class Neco : public Detector {
 };
 
 const bool neco_registered = detectors().add(
-    "neco",
-    {
-        .summary = "fraction of a feature in the principal space of training features",
-        .reference = "NECO, arXiv 2310.06823",
-        .make = [](const MeasureContext& context,
-                   Settings& settings) { return std::make_unique<Neco>(context.model, settings); },
-    });
+    "neco", {
+                .summary = "fraction of a feature in the principal space of training features",
+                .reference = "NECO, arXiv 2310.06823",
+                .make =
+                    [](const MeasureContext& context, Settings& settings) {
+                      return std::make_unique<Neco>(read_options(context.model, settings));
+                    },
+            });
 
 }  // namespace
 }  // namespace kelvin

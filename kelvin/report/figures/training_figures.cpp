@@ -57,6 +57,11 @@ LineValue of_key(const std::string& key) {
 Axis epochs() { return {.label = "epoch", .is_whole = true}; }
 
 RunFigure loss(const FigureInput& in) {
+  const std::string of_classes =
+      "Each run minimises the cross-entropy of softmax(logits / T) at its own temperature.";
+  const std::string of_views =
+      "Each run minimises the cross-entropy of telling an image's other view from views of other "
+      "images, at its own temperature: losses at different T cannot be compared.";
   return {.name = "loss",
           .section = kTrainingSection,
           .figure = LineFigure{.title = "Loss over training",
@@ -64,9 +69,22 @@ RunFigure loss(const FigureInput& in) {
                                .y = {.label = "cross-entropy at T"},
                                .series = series_over_epochs(
                                    in, {{"train", of_key("loss")}, {"test", of_key("test_loss")}})},
+          .how_to_read = (compares_views(in.runs) ? of_views : of_classes) + seed_note(in),
+          .definition = ""};
+}
+
+RunFigure view_accuracy(const FigureInput& in) {
+  return {.name = "view-accuracy",
+          .section = kTrainingSection,
+          .figure = LineFigure{.title = "Views told over training",
+                               .x = epochs(),
+                               .y = {.label = "share of views", .is_percent = true},
+                               .series = series_over_epochs(
+                                   in, {{"train", of_key("train_view_accuracy")},
+                                        {"test", of_key("test_view_accuracy")}})},
           .how_to_read =
-              "Each run minimises the cross-entropy of softmax(logits / T) at its "
-              "own temperature." +
+              "A view is told if its nearest candidate is the other view of the same image. It is "
+              "no accuracy of classes: that is the probes'." +
               seed_note(in),
           .definition = ""};
 }
@@ -94,37 +112,41 @@ double norm_over_t_per_sample(const Json& line) {
 }
 
 RunFigure logits_norm(const FigureInput& in) {
-  return {
-      .name = "logits-norm",
-      .section = kLogitsSection,
-      .figure =
-          LineFigure{.title = "Norm of the logits over training",
-                     .x = epochs(),
-                     .y = {.label = "norm per sample", .is_log = true},
-                     .series = series_over_epochs(in, {{"‖M‖", of_key("logits_norm_per_sample")},
-                                                       {"‖M/T‖", norm_over_t_per_sample}})},
-      .how_to_read =
-          "The softmax sees M/T (dashed). Divided by a high T the outputs start nearly uniform, "
-          "and the network has to let its logits M (solid) grow before it can tell classes "
-          "apart." +
-          seed_note(in),
-      .definition = definition_of(in, named("logits_norm_per_sample"), {"samples", "split"})};
+  const std::string of_classes =
+      "The softmax sees M/T (dashed). Divided by a high T the outputs start nearly uniform, "
+      "and the network has to let its logits M (solid) grow before it can tell classes "
+      "apart.";
+  const std::string of_views =
+      "M are the embeddings. Where they are normalised, the softmax sees their cosines over T, "
+      "which do not grow with the norm.";
+  return {.name = "logits-norm",
+          .section = kLogitsSection,
+          .figure = LineFigure{.title = "Norm of the logits over training",
+                               .x = epochs(),
+                               .y = {.label = "norm per sample", .is_log = true},
+                               .series = series_over_epochs(
+                                   in, {{"‖M‖", of_key("logits_norm_per_sample")},
+                                        {"‖M/T‖", norm_over_t_per_sample}})},
+          .how_to_read = (compares_views(in.runs) ? of_views : of_classes) + seed_note(in),
+          .definition = definition_of(in, named("logits_norm_per_sample"), {"samples", "split"})};
 }
 
 RunFigure rank_over_training(const FigureInput& in) {
+  const bool views = compares_views(in.runs);
+  const std::string of_classes =
+      "Solid: the rank of the logits (SR). Dashed: the rank of the probabilities the softmax makes "
+      "of them. A wide gap means that the softmax supplies the rank, so that the network need not.";
+  const std::string of_views = "The rank (SR) of the embeddings, without each one's mean.";
   return {.name = "rank-over-training",
           .section = kLogitsSection,
-          .figure = LineFigure{.title = "Rank before and after the softmax over training",
+          .figure = LineFigure{.title = views ? "Rank of the embeddings over training"
+                                              : "Rank before and after the softmax over training",
                                .x = epochs(),
                                .y = {.label = "rank", .is_whole = true, .low = 0.0},
                                .series = series_over_epochs(
                                    in, {{"logits", of_key("solution_rank")},
                                         {"softmax", of_key("post_softmax_rank")}})},
-          .how_to_read =
-              "Solid: the rank of the logits (SR). Dashed: the rank of the "
-              "probabilities the softmax makes of them. A wide gap means that the "
-              "softmax supplies the rank, so that the network need not." +
-              seed_note(in),
+          .how_to_read = (views ? of_views : of_classes) + seed_note(in),
           .definition = rank_definition(in)};
 }
 
@@ -220,8 +242,8 @@ RunFigure rank_over_gamma(const FigureInput& in) {
 }  // namespace
 
 void add_training_figures(const FigureInput& in, std::vector<RunFigure>& figures) {
-  for (const auto figure :
-       {loss, accuracy, logits_norm, rank_over_training, rank_against_accuracy, rank_over_gamma}) {
+  for (const auto figure : {loss, accuracy, view_accuracy, logits_norm, rank_over_training,
+                            rank_against_accuracy, rank_over_gamma}) {
     add_figure(figures, figure(in));
   }
 }

@@ -9,6 +9,7 @@
 #include "kelvin/report/page/html.h"
 #include "kelvin/report/page/sections.h"
 #include "kelvin/report/plot/svg.h"
+#include "kelvin/report/tables/run_values.h"
 
 namespace kelvin {
 namespace {
@@ -113,7 +114,13 @@ std::string facts_text(const Comparison& comparison) {
   return start + ", " + join(parts, "; ") + ".";
 }
 
-std::string story(const Comparison& comparison) {
+std::string story(const std::vector<Run>& runs, const Comparison& comparison) {
+  if (compares_views(runs)) {
+    return "No classes are trained: the loss tells an image's other view from views of other "
+           "images, by a softmax of their similarities over the temperature T. What tables call "
+           "logits are the embeddings that are compared. The question of this page: on how many "
+           "directions do they settle, and what do probes find in the layers below?";
+  }
   std::set<double> temperatures;
   for (const auto& group : comparison.groups) {
     if (!std::isnan(group.temperature)) temperatures.insert(group.temperature);
@@ -147,7 +154,7 @@ std::string unfinished_notice(const std::vector<Run>& runs) {
 std::string summary_section(const PageInput& input, const Comparison& comparison) {
   std::string html = "<header>\n<h1>" + escape_html(input.title) + "</h1>\n";
   html += paragraph(what_was_run(input, comparison) + " " + facts_text(comparison), "lead");
-  html += paragraph(story(comparison), "soft");
+  html += paragraph(story(input.runs, comparison), "soft");
   html += unfinished_notice(input.runs);
   if (!input.command.empty()) {
     html += "<code class=\"command\">" + escape_html(input.command) + "</code>\n";

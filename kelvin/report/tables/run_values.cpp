@@ -172,6 +172,13 @@ bool is_initial(const nlohmann::ordered_json& line) {
   return std::isnan(epoch) ? metric(line, "step") == 0 : epoch == 0;
 }
 
+bool compares_views(const std::vector<Run>& runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const Run& run) {
+    return !run.metrics.empty() &&
+           std::isfinite(metric(run.metrics.front(), "train_view_accuracy"));
+  });
+}
+
 int64_t seed_of(const Run& run) {
   const auto* seed = find_setting(run.config, "seed", "seed");
   return seed != nullptr && seed->is_number_integer() ? seed->get<int64_t>() : 0;

@@ -68,6 +68,9 @@ double metric(const nlohmann::ordered_json& line, const std::string& key);
 // The line describes the initialisation, before any step.
 bool is_initial(const nlohmann::ordered_json& line);
 
+// Whether a run was trained to tell views of images apart, and not classes.
+bool compares_views(const std::vector<Run>& runs);
+
 // `seed`, else the first key that ends in `.seed`, else 0.
 int64_t seed_of(const Run& run);
 // `train.temperature`, else the first key that ends so; where a schedule moves it, that of the last

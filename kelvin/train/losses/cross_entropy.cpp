@@ -11,10 +11,10 @@ Loss make_cross_entropy(Settings& settings) {
   settings.read("smoothing", options.smoothing);
   check(options.smoothing >= 0 && options.smoothing < 1, settings.full_name("smoothing"),
         ": must be in [0, 1), got ", options.smoothing);
-  return [options](const torch::Tensor& logits, const torch::Tensor& labels,
-                   const torch::Tensor& temperature) {
+  return {[options](const torch::Tensor& logits, const torch::Tensor& labels,
+                    const torch::Tensor& temperature) {
     return tempered_cross_entropy(logits, labels, temperature, options);
-  };
+  }};
 }
 
 const bool cross_entropy_registered = losses().add(

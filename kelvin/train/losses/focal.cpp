@@ -28,10 +28,10 @@ Loss make_focal(Settings& settings) {
         ": must be a finite number of at least 0, got ", gamma);
   constexpr double kMost = 1e6;
   check(gamma <= kMost, settings.full_name("gamma"), ": must be at most ", kMost, ", got ", gamma);
-  return [gamma](const torch::Tensor& logits, const torch::Tensor& labels,
-                 const torch::Tensor& temperature) {
+  return {[gamma](const torch::Tensor& logits, const torch::Tensor& labels,
+                  const torch::Tensor& temperature) {
     return focal(logits, labels, temperature, gamma);
-  };
+  }};
 }
 
 const bool focal_registered = losses().add(

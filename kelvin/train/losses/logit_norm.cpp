@@ -29,7 +29,7 @@ const bool logit_norm_registered = losses().add(
                    "tau, there 0.04",
         .reference = "Mitigating neural network overconfidence with logit normalization, "
                      "arXiv 2205.09310",
-        .make = [](Settings&) { return logit_norm; },
+        .make = [](Settings&) { return Loss{logit_norm}; },
     });
 
 }  // namespace

@@ -20,7 +20,7 @@ const bool mse_registered = losses().add(
     {
         .summary = "mean over samples and classes of (softmax(logits / T) - one-hot label) squared",
         .reference = "Unpacking Softmax, appendix F",
-        .make = [](Settings&) { return mse; },
+        .make = [](Settings&) { return Loss{mse}; },
     });
 
 }  // namespace

@@ -50,6 +50,58 @@ TEST(RunSettings, KnowsWhichDataAreWanted) {
   EXPECT_EQ(settings.request.upsample_to, 48);
 }
 
+// A loss that tells views of images apart, and trains no classifier.
+RunSettings without_classifier(const std::vector<std::string>& overrides = {}) {
+  auto all = overrides;
+  all.insert(all.begin(),
+             {"data.name=glyphs10", "data.ood=[\"textures10\"]", "data.augment=crop-flip",
+              "train.loss=info_nce", "train.loss_dimensions=7"});
+  return settings_of(all);
+}
+
+TEST(RunSettings, WithoutAClassifierHaveAsManyOutputsAsTheLossWants) {
+  const auto settings = without_classifier();
+  EXPECT_FALSE(settings.train.loss.classifies());
+  const auto dataset = load_dataset("glyphs10", {.train_samples = 10, .test_samples = 10});
+  const auto shape = shape_for(settings, dataset);
+  EXPECT_EQ(shape.classes, 7);
+  const auto model = settings.build_model(shape);
+  EXPECT_EQ(model->forward(torch::zeros({2, 3, 32, 32})).size(1), 7);
+  EXPECT_EQ(shape_for(settings_of({"data.name=glyphs10"}), dataset).classes, 10);
+}
+
+TEST(RunSettings, WithoutAClassifierMeasureNoneUnlessAskedTo) {
+  EXPECT_EQ(without_classifier().measure.names,
+            (std::vector<std::string>{"logits_norm", "solution_rank"}));
+  EXPECT_EQ(RunSettings::from(without_classifier().resolved).resolved.to_toml(),
+            without_classifier().resolved.to_toml());
+  for (const auto& [key, name] :
+       {std::pair("measure.names", "accuracy"), std::pair("measure.names", "calibration"),
+        std::pair("measure.names", "neural_collapse"), std::pair("measure.names", "loss_symmetry"),
+        std::pair("measure.during", "post_softmax_rank"), std::pair("measure.detectors", "msp"),
+        std::pair("measure.detectors", "vim")}) {
+    EXPECT_EQ(error_of([&] { without_classifier({std::string(key) + "=[\"" + name + "\"]"}); }),
+              std::string(key) + ": '" + name +
+                  "' needs a classifier, and train.loss=info_nce trains none");
+  }
+  EXPECT_NO_THROW(without_classifier({R"(measure.names=["linear_probe", "layer_spectrum"])",
+                                      R"(measure.during=["alignment", "gradient_rank"])",
+                                      R"(measure.detectors=["neco", "knn"])"}));
+  EXPECT_NO_THROW(without_classifier({"measure.detectors=[\"all\"]"}));
+}
+
+TEST(RunSettings, RejectsEqualViews) {
+  EXPECT_EQ(error_of([] { without_classifier({"data.augment=none"}); }),
+            "data.augment: must not be none for train.loss=info_nce: two equal views of an image "
+            "teach nothing");
+}
+
+TEST(RunSettings, TellsALossOfTwoViewsWhichRowsShowTheSameImage) {
+  const auto embeddings = torch::eye(2, torch::kFloat64).repeat({2, 1});
+  const auto loss = without_classifier().loss_at(0.5)(embeddings, torch::tensor({4, 4, 4, 4}));
+  EXPECT_NEAR(loss.item<double>(), std::log1p(2 * std::exp(-2)), 1e-12);
+}
+
 TEST(RunSettings, RejectsDataThatCannotBe) {
   EXPECT_EQ(rejected("data.test_on=train"),
             "data.test_on: must be test or validation, got 'train'");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kelvin/data/batches.h"
+#include "kelvin/ops/reference_ops.h"
 #include "tests/support/threads.h"
 
 namespace kelvin::extract_test {
@@ -284,6 +285,28 @@ TEST_F(Extract, GivesTheGradientsOfTheLossInEveryWeight) {
     ASSERT_NE(parameter, nullptr) << layer.name;
     EXPECT_TRUE(torch::allclose(layer.gradient, parameter->grad(), 1e-4, 1e-6)) << layer.name;
   }
+}
+
+TEST_F(Extract, GivesTheGradientsOfALossOfTwoViews) {
+  const std::vector<int64_t> indices = {4, 0, 9};
+  const BatchOptions views = {.augmentation = Augmentation::crop_flip, .seed = 6, .views = 2};
+  const auto distance = [](const torch::Tensor& logits, const torch::Tensor& labels) {
+    EXPECT_EQ(labels.size(0), 6);
+    return (logits.narrow(0, 0, 3) - logits.narrow(0, 3, 3)).square().sum();
+  };
+  const auto record =
+      extract_gradients(*model_, dataset_, {.indices = indices, .loss = distance, .views = views});
+  const auto batch = BatchMaker(dataset_, views).make(dataset_.train, indices);
+  EXPECT_TRUE(record.labels.equal(batch.labels));
+  EXPECT_EQ(record.layers.front().input.size(0), 6);
+  const ReferenceOpsScope path(true);  // a distance of two views is mostly rounded away by others
+  model_->eval();
+  model_->zero_grad();
+  distance(model_->forward(batch.images), batch.labels).backward();
+  const auto& last = record.layers.back();
+  EXPECT_GT(last.gradient.abs().max().item<double>(), 0);
+  EXPECT_TRUE(torch::allclose(
+      last.gradient, model_->named_parameters()[last.name + ".weight"].grad(), 1e-4, 1e-6));
 }
 
 TEST_F(Extract, OfGradientsLeavesNoneInTheModelAndItsModeAsItWas) {

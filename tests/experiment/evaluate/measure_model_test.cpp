@@ -141,6 +141,27 @@ TEST_F(MeasureModel, SaysOfEachDetectionWhatItMeans) {
   }
 }
 
+// Of all detectors those that look at features alone; gradients are of two views of each image.
+TEST_F(MeasureModel, LeavesOutWhatNeedsAClassifierWhereThereIsNone) {
+  const auto settings =
+      settings_of({"data.augment=crop-flip", "train.loss=info_nce", "train.loss_dimensions=6",
+                   "measure.detectors=[\"all\"]", "measure.gradient_samples=9",
+                   R"(measure.names=["gradient_rank", "linear_probe"])"});
+  model_ = settings.build_model(shape_for(settings, dataset_));
+  const auto result = measure_model(*model_, dataset_, {twin()}, settings, context_);
+  std::set<std::string> detectors;
+  for (const auto& scores : result.scores) detectors.insert(scores.detector);
+  EXPECT_EQ(detectors, (std::set<std::string>{"cosine", "knn", "mahalanobis", "neco",
+                                              "relative_mahalanobis"}));
+  const auto rank = std::find_if(result.readings.begin(), result.readings.end(),
+                                 [](auto& each) { return each.name == "gradient_rank"; });
+  ASSERT_NE(rank, result.readings.end());
+  EXPECT_EQ(rank->definition.at("samples"), 18);
+  EXPECT_EQ(rank->definition.at("loss"), "info_nce");
+  EXPECT_TRUE(std::any_of(result.readings.begin(), result.readings.end(),
+                          [](auto& each) { return each.name == "kappa"; }));
+}
+
 TEST_F(MeasureModel, DetectsInEachOodDataset) {
   auto other = twin();
   other.name = "other";

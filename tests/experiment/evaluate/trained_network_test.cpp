@@ -111,7 +111,7 @@ TEST(TrainedNetwork, OfARunHasItsLastWeightsAndTheChangesAskedFor) {
   changes.set("measure.train_samples", 7);
   const auto network = open_run(folder / "run", changes, {});
   EXPECT_EQ(network.settings.measure.train_samples, 7);
-  const auto again = network.settings.build_model(shape_for(network.data.own));
+  const auto again = network.settings.build_model(shape_for(network.settings, network.data.own));
   load_weights(folder / "run/checkpoints/last/model.safetensors", *again);
   for (const auto& [name, tensor] : weights_of(*again)) {
     EXPECT_TRUE(tensor.equal(weights_of(*network.model).at(name))) << name;

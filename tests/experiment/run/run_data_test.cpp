@@ -52,7 +52,7 @@ class OodPictures : public testing::Test {
                                          {"measure.names", std::vector<std::string>{measure}},
                                          {"measure.train_samples", samples}});
     const auto data = load_run_data(settings, {});
-    check_measures(settings, *settings.build_model(shape_for(data.own)), data);
+    check_measures(settings, *settings.build_model(shape_for(settings, data.own)), data);
   }
 
   TemporaryFolder folder_;
@@ -84,7 +84,7 @@ TEST(RunData, RefusesMeasuresThatTheModelOrTheMomentCannotServe) {
   const auto refusal = [](const char* key, const char* measure) {
     const auto settings = settings_with({{key, std::vector<std::string>{measure}}});
     const auto data = load_run_data(settings, {});
-    const auto model = settings.build_model(shape_for(data.own));
+    const auto model = settings.build_model(shape_for(settings, data.own));
     return error_of([&] { check_measures(settings, *model, data); });
   };
   EXPECT_EQ(refusal("measure.names", "attention_rank"),
@@ -94,7 +94,8 @@ TEST(RunData, RefusesMeasuresThatTheModelOrTheMomentCannotServe) {
   const auto settings =
       settings_with({{"measure.names", std::vector<std::string>{"linear_probe"}}});
   const auto data = load_run_data(settings, {});
-  EXPECT_NO_THROW(check_measures(settings, *settings.build_model(shape_for(data.own)), data));
+  EXPECT_NO_THROW(
+      check_measures(settings, *settings.build_model(shape_for(settings, data.own)), data));
 }
 
 }  // namespace kelvin::run_data_test

@@ -25,17 +25,22 @@ std::vector<double> doubles_of(const Array& array) {
 class TrajectoryTest : public testing::Test {
  protected:
   TrajectoryTest() {
+    settings_ = settings_of({});
+    dataset_ = load_dataset(settings_.dataset, settings_.request);
+    model_ = settings_.build_model({});
+    context_.seconds = [this] { return now_; };
+    set_bias(0, 1);
+  }
+
+  static RunSettings settings_of(const std::vector<std::string>& overrides) {
     Config config;
     for (const char* each :
          {"data.name=glyphs10", "data.train_samples=40", "data.test_samples=30", "model.name=mlp",
           "model.depth=1", "train.temperature=2", "measure.epoch_samples=20"}) {
       config.apply_override(each);
     }
-    settings_ = RunSettings::from(config);
-    dataset_ = load_dataset(settings_.dataset, settings_.request);
-    model_ = settings_.build_model({});
-    context_.seconds = [this] { return now_; };
-    set_bias(0, 1);
+    for (const auto& each : overrides) config.apply_override(each);
+    return RunSettings::from(config);
   }
 
   void set_bias(int64_t label, double value) {
@@ -187,6 +192,33 @@ TEST_F(TrajectoryTest, TellHowSymmetricTheLossIs) {
   EXPECT_NEAR(line.at("loss_spread"), 0, 1e-7);
   EXPECT_NEAR(line.at("loss_distance"), 0, 1e-9);
   EXPECT_NEAR(line.at("probability_cosine"), 1, 1e-9);
+}
+
+// 20 images in batches of 10: each view has 19 candidates.
+TEST_F(TrajectoryTest, TellHowWellViewsAreToldWhereThereIsNoClassifier) {
+  settings_ = settings_of({"train.loss=info_nce", "train.loss_dimensions=10", "train.batch_size=10",
+                           "data.augment=crop-flip"});
+  auto observer = metrics();
+  observer.before_training(state_at(0));  // all embeddings are equal
+  set_weight(3);
+  observer.after_epoch(state_at(1));
+  const auto all = lines();
+  for (const char* name : {"accuracy", "train_accuracy", "test_accuracy", "post_softmax_rank",
+                           "entropy_ratio", "loss_distance"}) {
+    EXPECT_FALSE(all[0].contains(name)) << name;
+  }
+  for (const char* name : {"loss", "train_loss", "test_loss"}) {
+    EXPECT_NEAR(all[0].at(name), std::log(19), 1e-9) << name;
+  }
+  EXPECT_LT(all[0].at("train_view_accuracy"), 0.2);
+  EXPECT_LT(all[1].at("train_loss"), std::log(19));
+  EXPECT_EQ(all[1].at("loss"), 0.75);
+  EXPECT_GT(all[1].at("test_view_accuracy"), 0.1);
+  EXPECT_EQ(observer.test_accuracy(), all[1].at("test_view_accuracy").get<double>());
+  const auto seen = seen_before(all, /*classifies=*/false, "metrics");
+  EXPECT_EQ(seen.test_accuracy, observer.test_accuracy());
+  EXPECT_EQ(error_of([&] { seen_before(all, /*classifies=*/true, "metrics"); }),
+            "metrics: line 2: test_accuracy: is missing");
 }
 
 TEST_F(TrajectoryTest, UseTheTemperatureOfTheMoment) {

@@ -192,6 +192,14 @@ TEST_F(Calibrate, RefusesARunThatSomebodyIsAtWorkIn) {
   EXPECT_TRUE(error_of([&] { calibrate({.run = path}, context_); }).starts_with(path));
 }
 
+TEST_F(Calibrate, RefusesANetworkThatIsNoClassifier) {
+  auto config = tiny_config({"train.loss=info_nce", "data.augment=flip", "measure.names=[]",
+                             "measure.detectors=[\"neco\"]", "train.epochs=1"});
+  run(config, folder_ / "run", kNoMetadata, {});
+  EXPECT_EQ(error_of([&] { calibrate({.run = folder_ / "run"}, context_); }),
+            "calibrate: needs a classifier, and train.loss=info_nce trains none");
+}
+
 TEST_F(Calibrate, RefusesARunAndADumpTogether) {
   EXPECT_EQ(error_of([&] { calibrate({.run = "run", .validation = "val.npz"}, context_); }),
             "calibrate: needs a run or a dump, got both");

@@ -37,6 +37,15 @@ TEST(RunCosts, AreThoseOfAllSteps) {
   EXPECT_EQ(costs.memory_bytes, 123);
 }
 
+TEST(RunCosts, CountBothViewsOfEachImage) {
+  const auto costs = costs_of({"data.augment=crop-flip", "train.loss=info_nce"});
+  EXPECT_NEAR(costs.training_minutes, 6 * 10 * 0.3 / 60, 1e-9);
+  const double forward = 0.3 / 3 / 64;
+  // Each look sees the images themselves and two views of them.
+  EXPECT_NEAR(costs.observing_minutes, 7 * 300 * forward / 60, 1e-9);
+  EXPECT_NEAR(costs.measuring_minutes, 300 * forward / 60, 1e-9);
+}
+
 TEST(RunCosts, CountOodSamplesThatAreLookedAt) {
   const double minute = 0.3 / 3 / 32 / 60;
   const auto samples = [&](const std::string& measure, const std::string& detectors) {
@@ -102,6 +111,15 @@ TEST(Plan, CountsTheEnlargedImages) {
     return shown.at("macs_per_image").get<int64_t>();
   };
   EXPECT_EQ(macs_at("48"), 3 * 48 * 48 * 8 + 8 * 8 + 8 * 10);
+}
+
+TEST(Plan, CountsTheOperationsOfBothViews) {
+  const auto one = plan(config_of({"data.augment=flip"}), {});
+  const auto two =
+      plan(config_of({"data.augment=flip", "train.loss=info_nce", "train.loss_dimensions=10"}), {});
+  EXPECT_EQ(two.at("macs_per_image"), one.at("macs_per_image"));
+  EXPECT_DOUBLE_EQ(two.at("training_gflop_per_1000_images").get<double>(),
+                   2 * one.at("training_gflop_per_1000_images").get<double>());
 }
 
 TEST(Plan, TellsMinutesAndDisk) {

@@ -133,6 +133,14 @@ TEST_F(TruncatedRun, RefusesALayerThatIsNotThereAndAFileThatIs) {
             "--output: " + config.string() + " exists already");
 }
 
+TEST_F(TruncatedRun, RefusesANetworkThatIsNoClassifier) {
+  const auto config = tiny_config({"train.loss=info_nce", "data.augment=flip", "measure.names=[]",
+                                   "measure.detectors=[\"neco\"]", "train.epochs=1"});
+  run(config, folder_ / "views", kNoMetadata, {});
+  EXPECT_EQ(error_of([&] { truncate(folder_ / "views", {}, {}); }),
+            "truncate: needs a classifier, and train.loss=info_nce trains none");
+}
+
 TEST_F(TruncatedRun, RefusesOtherProbesThanItsOwnAndOodData) {
   const auto refusal = [&](const char* setting) {
     TruncateRequest request{.layer = "layers.0"};

@@ -265,6 +265,24 @@ TEST(Detector, ThatNeedsTheWeightNeedsFeaturesToo) {
   EXPECT_FALSE(Spy().needs().features);
 }
 
+TEST(Detector, TakesOutputsForLogitsUnlessItLooksAtFeaturesAlone) {
+  EXPECT_TRUE(Spy().needs().classifier);
+  EXPECT_TRUE(Spy({.weight = true}).needs().classifier);
+  EXPECT_FALSE(Spy({.features = true}).needs().classifier);
+  EXPECT_TRUE(Spy({.features = true, .classifier = true}).needs().classifier);
+  std::vector<std::string> without;
+  for (const auto& name : detectors().names()) {
+    Settings settings("detector." + name, {});
+    const auto& entry = detectors().find(name);
+    if (!entry.make({}, settings)->needs().classifier) without.push_back(name);
+  }
+  EXPECT_EQ(without, (std::vector<std::string>{"cosine", "knn", "mahalanobis", "neco",
+                                               "relative_mahalanobis"}));
+  // For vision transformers it multiplies with the largest logit.
+  Settings settings("detector.neco", {});
+  EXPECT_TRUE(detectors().find("neco").make({.model = "vit_tiny"}, settings)->needs().classifier);
+}
+
 TEST(Detector, SaysWhatARecordIsMissing) {
   auto record = classified(5, 0);
   EXPECT_EQ(missing_for(Spy({.weight = true}), record), "");

@@ -42,4 +42,29 @@ TEST(TrainingFigures, DrawRankAgainstAccuracyPerRunWithoutTheInitialisation) {
   EXPECT_EQ(ranks->guides[0].value, 0.6);
 }
 
+TEST(TrainingFigures, ShowHowWellViewsAreToldWhereNoClassesAre) {
+  auto run = bare_run(1, 0);
+  for (const double share : {0.1, 0.6}) {
+    run.metrics.push_back({{"step", 0},
+                           {"epoch", run.metrics.size()},
+                           {"loss", 3.0},
+                           {"train_view_accuracy", share},
+                           {"test_view_accuracy", share / 2}});
+  }
+  const auto figures = figures_of({run});
+  const auto* told = find_lines(figures, "view-accuracy");
+  ASSERT_NE(told, nullptr);
+  ASSERT_EQ(told->series.size(), 2);
+  EXPECT_EQ(told->series[0].points.back().y, 0.6);
+  EXPECT_EQ(told->series[1].points.back().y, 0.3);
+  EXPECT_EQ(find_lines(figures, "accuracy"), nullptr);
+  const auto loss = std::find_if(figures.begin(), figures.end(),
+                                 [](const RunFigure& figure) { return figure.name == "loss"; });
+  ASSERT_NE(loss, figures.end());
+  EXPECT_NE(loss->how_to_read.find("other view"), std::string::npos);
+  auto classifier = bare_run(1, 0);
+  add_metrics(classifier, {{0.5, 10}});
+  EXPECT_EQ(find_lines(figures_of({classifier}), "view-accuracy"), nullptr);
+}
+
 }  // namespace kelvin::training_figures_test

@@ -22,6 +22,15 @@ TEST(SummarySection, DoesNotCallOneSeedAFall) {
   EXPECT_TRUE(has(html, "is <strong>49</strong> and <strong>10</strong>"));
 }
 
+TEST(SummarySection, SpeaksOfViewsWhereNoClassesAreTrained) {
+  auto input = two_temperatures();
+  EXPECT_TRUE(has(summary_section(input, compare(input.runs)), "tell classes apart"));
+  for (auto& run : input.runs) run.metrics = {{{"step", 0}, {"train_view_accuracy", 0.1}}};
+  const auto html = summary_section(input, compare(input.runs));
+  EXPECT_TRUE(has(html, "other view"));
+  EXPECT_FALSE(has(html, "tell classes apart"));
+}
+
 TEST(SummarySection, EscapesTheTitle) {
   auto input = two_temperatures();
   input.title = "<b>";

@@ -107,6 +107,16 @@ TEST(Metric, OfWhatIsNoNumberIsNan) {
   EXPECT_EQ(metric(line, "step"), 3);
 }
 
+TEST(ComparedViews, AreToldByTheMetrics) {
+  auto run = bare_run(1, 0);
+  EXPECT_FALSE(compares_views({run}));
+  add_metrics(run, {{0.5, 10}});
+  EXPECT_FALSE(compares_views({run}));
+  auto other = bare_run(1, 1);
+  other.metrics.push_back({{"step", 0}, {"train_view_accuracy", 0.1}});
+  EXPECT_TRUE(compares_views({run, other}));
+}
+
 TEST(Settings, OfARunAreFoundUnderTheirLastName) {
   kelvin::Run run;
   EXPECT_EQ(seed_of(run), 0);
