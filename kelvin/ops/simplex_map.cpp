@@ -23,12 +23,16 @@ Registry<SimplexMapEntry>& simplex_maps() {
   return registry;
 }
 
+void check_logits(const std::string& name, const torch::Tensor& logits) {
+  check(logits.dim() >= 1 && logits.size(-1) > 0, name, ": logits must be [..., classes], got ",
+        logits.sizes());
+  check(logits.is_floating_point(), name, ": logits must be floating-point numbers, are ",
+        logits.dtype());
+}
+
 SimplexMap simplex_map(const std::string& name, const SimplexMap& rule) {
   return [name, rule](const torch::Tensor& logits) {
-    check(logits.dim() >= 1 && logits.size(-1) > 0, name, ": logits must be [..., classes], got ",
-          logits.sizes());
-    check(logits.is_floating_point(), name, ": logits must be floating-point numbers, are ",
-          logits.dtype());
+    check_logits(name, logits);
     if (logits.numel() == 0) return logits;
     const auto type = logits.scalar_type();
     const bool is_half = type == torch::kBFloat16 || type == torch::kFloat16;

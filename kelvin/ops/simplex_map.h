@@ -23,6 +23,9 @@ struct SimplexMapEntry {
 
 Registry<SimplexMapEntry>& simplex_maps();
 
+// Throws unless these are logits [..., n] with n at least 1; `name` opens the message.
+void check_logits(const std::string& name, const torch::Tensor& logits);
+
 // The map that `rule` is where it is defined: rows with a finite logit, in single precision or
 // better.  `name` opens messages.
 SimplexMap simplex_map(const std::string& name, const SimplexMap& rule);

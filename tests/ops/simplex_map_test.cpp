@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(All, EverySimplexMap, testing::ValuesIn(simplex_maps().
 
 TEST(SimplexMaps, HaveNames) {
   EXPECT_EQ(simplex_maps().names(),
-            (std::vector<std::string>{"entmax15", "softmax", "sparsemax", "top_k"}));
+            (std::vector<std::string>{"adaptive", "entmax15", "softmax", "sparsemax", "top_k"}));
   EXPECT_TRUE(error_of([] {
                 simplex_maps().find("entmax");
               }).starts_with("no softmax named 'entmax'; did you mean 'entmax15'?"));
