@@ -18,9 +18,9 @@ namespace {
 std::string megabytes(double bytes) { return fmt::format("{:.1f}", bytes / 1e6); }
 
 // Turns progress into what the bar shows, with the speed since the file was begun.
-class Progress {
+class DownloadProgress {
  public:
-  explicit Progress(ProgressBar& bar) : bar_(bar) {}
+  explicit DownloadProgress(ProgressBar& bar) : bar_(bar) {}
 
   void show(const FetchProgress& progress) {
     const bool is_download = progress.step == FetchStep::downloading;
@@ -104,7 +104,7 @@ class FetchData : public Verb {
  private:
   FetchReport fetch_one(const std::string& name, const std::filesystem::path& data_folder) const {
     ProgressBar bar(common().is_quiet());
-    Progress progress(bar);
+    DownloadProgress progress(bar);
     return fetch(known_dataset(name), data_folder,
                  {.extra_mirror = mirror_,
                   .force = is_forced_,

@@ -71,7 +71,7 @@ Table model_table() {
 Table recipe_table() {
   Table table{.columns = {{"name"}, {"summary"}, {"runs", Alignment::right}}};
   for (const auto& [name, text] : builtin_recipes()) {
-    const auto recipe = parse_recipe(text, name, /*scale=*/"");
+    const auto recipe = parse_recipe(text, name, /*scale=*/"", /*overrides=*/{}, first_of_grid);
     table.rows.push_back({name, recipe.title, std::to_string(recipe.runs.size())});
   }
   return table;

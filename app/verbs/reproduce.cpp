@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "app/cli/common_flags.h"
 #include "app/cli/compute.h"
@@ -65,13 +67,18 @@ class Reproduce : public Verb {
     const auto library = load_compute_library(threads_);
     KeptReadings kept(readings_);
     kept.set_resolver(resolver_of(library));
+    const SweepPlaces places{.library = library,
+                             .kept = kept,
+                             .data_folder = common().data_folder(),
+                             .output = output_,
+                             .is_output_of_one = name_ != kAll && !output_.empty()};
     std::vector<PlannedSweep> sweeps;
     sweeps.reserve(names.size());
     for (const auto& name : names) {
-      sweeps.push_back(plan_sweep({.recipe = name, .scale = scale_, .overrides = overrides_},
-                                  library, common().data_folder()));
+      sweeps.push_back(
+          plan_sweep({.recipe = name, .scale = scale_, .overrides = overrides_}, places));
     }
-    place_runs(sweeps, [&](const PlannedSweep& sweep) { return root_of(sweep); });
+    place_runs(sweeps);
     int code = kSuccess;
     Table records;
     for (const auto& sweep : sweeps) {
@@ -114,20 +121,13 @@ class Reproduce : public Verb {
           "', nor a file of that name; there are: ", join(names, ", "));
   }
 
-  fs::path root_of(const PlannedSweep& sweep) const {
-    const auto all = fs::absolute(output_.empty() ? "runs" : output_);
-    const bool is_its_own = name_ != kAll && !output_.empty();
-    return (is_its_own ? all : all / sweep_folder(sweep)).lexically_normal();
-  }
-
   int train_missing(const PlannedSweep& sweep, const KeptReadings& kept) const {
     const bool is_complete =
         std::all_of(sweep.chosen.begin(), sweep.chosen.end(),
                     [&](size_t place) { return kept.find(sweep.resolved[place]).has_value(); });
     if (is_training_refused_ || is_complete) return kSuccess;
     const auto result = run_sweep(sweep, kept,
-                                  {.root = root_of(sweep),
-                                   .data_folder = common().data_folder(),
+                                  {.data_folder = common().data_folder(),
                                    .jobs = jobs_at_once_,
                                    .threads = threads_,
                                    .is_quiet = common().is_quiet()});
@@ -141,6 +141,14 @@ class Reproduce : public Verb {
     return result.has_internal_error ? kInternalError : kUserError;
   }
 
+  // What was chosen for the run; empty if it is strict.
+  static std::string tuned_key(const PlannedSweep& sweep, const PlannedRun& planned) {
+    for (const auto& [tuning, results, best] : sweep.tunings) {
+      if (tuning.name == planned.tuning) return tuning.key;
+    }
+    return "";
+  }
+
   // The runs there are, by case in the order of the recipe.
   std::vector<ReproducedCase> gathered(const PlannedSweep& sweep, const KeptReadings& kept) const {
     std::vector<ReproducedCase> cases;
@@ -148,6 +156,7 @@ class Reproduce : public Verb {
       const auto& planned = sweep.recipe.runs[place];
       if (cases.empty() || cases.back().name != planned.case_name) {
         cases.push_back({.name = planned.case_name});
+        cases.back().tuned_key = tuned_key(sweep, planned);
       }
       auto& current = cases.back();
       const auto file = kept.find(sweep.resolved[place]);
@@ -180,6 +189,8 @@ class Reproduce : public Verb {
       print_for_people(fmt::format("{}: {} of {} runs are missing; they are made by:\n  {}\n",
                                    sweep.name, missing, sweep.chosen.size(), sweep_command(sweep)));
     }
+    const auto undecided = undecided_text(sweep);
+    if (!undecided.empty()) print_for_people(undecided + "\n");
     if (!is_for_people(format)) {
       const auto of_sweep = reproduction_records(sweep.name, sweep.request.scale, reproduced);
       records.columns = of_sweep.columns;
@@ -212,12 +223,15 @@ class Reproduce : public Verb {
 
   // Beside the runs; what comes from kept readings alone has no folder.
   void write_page_of(const PlannedSweep& sweep, const std::vector<ReproducedCase>& cases) const {
-    const auto root = root_of(sweep);
+    const auto& root = sweep.root;
     PageInput input{.title = sweep.recipe.title};
     input.claims = sweep.recipe.claims;
     input.command = sweep_command(sweep);
+    // A run that is strict and tuned at once is shown once.
+    std::set<fs::path> seen;
     for (const auto& each : cases) {
-      input.runs.insert(input.runs.end(), each.runs.begin(), each.runs.end());
+      std::copy_if(each.runs.begin(), each.runs.end(), std::back_inserter(input.runs),
+                   [&](const Run& run) { return seen.insert(run.path).second; });
     }
     if (!fs::is_directory(root) || input.runs.empty()) return;
     check_replaceable(root / kReproductionPage, kMarkOfPage);

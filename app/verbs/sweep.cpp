@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "app/cli/common_flags.h"
@@ -37,7 +38,7 @@ void read_shard(const std::string& text, SweepRequest& request) {
   request.shards = whole_number_of("--shard", parts[1]);
 }
 
-// A line of a queue: RECIPE, then --scale, --only and settings, as on the command line.
+// A line of a queue: RECIPE, then --scale, --tune, --only and settings, as on the command line.
 SweepRequest request_of_line(const std::string& line, const std::string& origin) {
   SweepRequest request;
   std::istringstream words(line);
@@ -46,11 +47,13 @@ SweepRequest request_of_line(const std::string& line, const std::string& origin)
       std::string value;
       check(static_cast<bool>(words >> value), origin, ": ", word, ": needs a value");
       (word == "--scale" ? request.scale : request.only) = value;
+    } else if (word == "--tune") {
+      request.is_tuning = true;
     } else if (is_setting(word)) {
       request.overrides.push_back(word);
     } else {
       check(!word.starts_with("-") && request.recipe.empty(), origin, ": unexpected '", word,
-            "'; a line is RECIPE [--scale S] [--only NAMES] [key=value ...]");
+            "'; a line is RECIPE [--scale S] [--tune] [--only NAMES] [key=value ...]");
       request.recipe = word;
     }
   }
@@ -105,6 +108,8 @@ class Sweep : public Verb {
         ->type_name("i/n");
     command.add_option("--only", request_.only, "only runs of this name; * stands for anything")
         ->type_name("NAMES");
+    command.add_flag("--tune", request_.is_tuning,
+                     "instead of the runs the trials that choose the settings of tuned cases");
     command
         .add_option("--readings", readings_,
                     "folder of kept readings: runs found there count as finished")
@@ -128,13 +133,18 @@ class Sweep : public Verb {
     check(jobs >= 1, "--jobs: must be at least 1, got ", jobs);
 
     const auto library = load_compute_library(threads_);
-    auto sweeps = planned(library);
-    place_runs(sweeps, [&](const PlannedSweep& sweep) { return root_of(sweep); });
     KeptReadings kept(readings_);
     kept.set_resolver(resolver_of(library));
-    if (is_dry_run_) return print_costs(sweeps, kept, library, jobs, format);
+    const SweepPlaces places{.library = library,
+                             .kept = kept,
+                             .data_folder = common().data_folder(),
+                             .output = output_,
+                             .is_output_of_one = queue_.empty() && !output_.empty()};
+    auto sweeps = planned(places);
+    place_runs(sweeps);
+    if (is_dry_run_) return print_costs(sweeps, places, jobs, format);
     if (!queue_.empty()) ::setpriority(PRIO_PROCESS, 0, kNiceness);
-    return run_all(sweeps, kept, jobs);
+    return run_all(sweeps, places, jobs, format);
   }
 
  protected:
@@ -142,43 +152,47 @@ class Sweep : public Verb {
 
  private:
   // All of them, before the first is run.
-  std::vector<PlannedSweep> planned(const ComputeLibrary& library) const {
-    if (queue_.empty()) return {plan_sweep(request_, library, common().data_folder())};
-    check(request_.overrides.empty() && request_.scale.empty() && request_.only.empty(),
-          "--queue: settings, --scale and --only stand in the lines of the file");
+  std::vector<PlannedSweep> planned(const SweepPlaces& places) const {
+    if (queue_.empty()) return {plan_sweep(request_, places)};
+    check(request_.overrides.empty() && request_.scale.empty() && request_.only.empty() &&
+              !request_.is_tuning,
+          "--queue: settings, --scale, --tune and --only stand in the lines of the file");
     std::vector<PlannedSweep> sweeps;
     for (auto request : requests_of_queue(queue_)) {
       request.shard = request_.shard;
       request.shards = request_.shards;
-      sweeps.push_back(plan_sweep(request, library, common().data_folder()));
+      sweeps.push_back(plan_sweep(request, places));
     }
     return sweeps;
   }
 
-  fs::path root_of(const PlannedSweep& sweep) const {
-    const auto all = fs::absolute(output_.empty() ? "runs" : output_);
-    const bool is_its_own = queue_.empty() && !output_.empty();
-    return (is_its_own ? all : all / sweep_folder(sweep)).lexically_normal();
-  }
-
-  int run_all(const std::vector<PlannedSweep>& sweeps, const KeptReadings& kept, int64_t jobs) {
+  int run_all(std::vector<PlannedSweep>& sweeps, const SweepPlaces& places, int64_t jobs,
+              TableFormat format) {
     std::vector<std::string> failures;
     bool has_internal_error = false;
-    for (const auto& sweep : sweeps) {
-      const auto root = root_of(sweep);
+    for (auto& sweep : sweeps) {
+      if (!sweep.undecided.empty()) {
+        // An earlier line of a queue may have told.
+        sweep = plan_sweep(sweep.request, places);
+        place_runs(sweeps);
+      }
+      tell_of_undecided(sweep);
+      if (sweep.selected.empty()) continue;
       if (!common().is_quiet()) {
         print_remark(sweep.recipe.title);
         const auto runs = static_cast<int64_t>(sweep.chosen.size());
-        print_for_people(
-            fmt::format("{} runs in {}, {} at once\n", runs, root.string(), std::min(jobs, runs)));
+        print_for_people(fmt::format("{} runs in {}, {} at once\n", runs, sweep.root.string(),
+                                     std::min(jobs, runs)));
       }
-      const auto result = run_sweep(sweep, kept,
-                                    {.root = root,
-                                     .data_folder = common().data_folder(),
+      const auto result = run_sweep(sweep, places.kept,
+                                    {.data_folder = common().data_folder(),
                                      .jobs = jobs,
                                      .threads = threads_,
                                      .is_quiet = common().is_quiet()});
       fmt::print("{}\n", summary_of(sweep, result));
+      if (sweep.request.is_tuning) {
+        print_table(tuning_table(plan_sweep(sweep.request, places).tunings, format), format);
+      }
       std::fflush(stdout);
       failures.insert(failures.end(), result.failures.begin(), result.failures.end());
       has_internal_error |= result.has_internal_error;
@@ -194,10 +208,16 @@ class Sweep : public Verb {
     return has_internal_error ? kInternalError : kUserError;
   }
 
+  static void tell_of_undecided(const PlannedSweep& sweep) {
+    const auto text = undecided_text(sweep);
+    if (!text.empty()) print_for_people(text + "\n");
+  }
+
   static std::string summary_of(const PlannedSweep& sweep, const SweepResult& result) {
-    auto text = fmt::format("{}: {} runs, {} done before, {} now", sweep_folder(sweep),
-                            sweep.chosen.size(), result.done_before, result.finished);
-    if (result.shared > 0) text += fmt::format(", {} shared with earlier recipes", result.shared);
+    auto text = fmt::format("{}: {} {}, {} done before, {} now", sweep_folder(sweep),
+                            sweep.chosen.size(), sweep.request.is_tuning ? "trials" : "runs",
+                            result.done_before, result.finished);
+    if (result.shared > 0) text += fmt::format(", {} shared with earlier ones", result.shared);
     if (result.elsewhere > 0) {
       text += fmt::format(", {} left to other processes", result.elsewhere);
     }
@@ -205,8 +225,8 @@ class Sweep : public Verb {
     return text;
   }
 
-  int print_costs(const std::vector<PlannedSweep>& sweeps, const KeptReadings& kept,
-                  const ComputeLibrary& library, int64_t jobs, TableFormat format) const {
+  int print_costs(const std::vector<PlannedSweep>& sweeps, const SweepPlaces& places, int64_t jobs,
+                  TableFormat format) const {
     ProgressBar bar(common().is_quiet());
     auto context = run_context(bar);
     context.data_folder = common().data_folder();
@@ -222,12 +242,14 @@ class Sweep : public Verb {
       return is_for_people(format) ? byte_text(bytes) : std::to_string(bytes);
     };
     double minutes = 0;
+    std::set<fs::path> folders;
     for (const auto& sweep : sweeps) {
+      tell_of_undecided(sweep);
       for (const auto place : sweep.chosen) {
         const auto& name = sweep.recipe.runs[place].name;
         const auto& folder = sweep.folders[place];
-        const auto state = sweep_state(folder, sweep.resolved[place], kept);
-        const bool is_shared = folder != root_of(sweep) / name;
+        const auto state = sweep_state(folder, sweep.resolved[place], places.kept);
+        const bool is_shared = folder.parent_path() != sweep.root || !folders.insert(folder).second;
         std::vector<std::string> row = {sweep_folder(sweep), name,
                                         is_shared ? "shared" : name_of(state)};
         if (is_shared) {
@@ -237,7 +259,7 @@ class Sweep : public Verb {
         if (state == SweepState::to_train || state == SweepState::to_resume) {
           auto& plan = costs[text_without_seed(sweep.resolved[place])];
           if (plan.is_null())
-            plan = library.run(PlanRequest{.resolved = sweep.resolved[place]}, context);
+            plan = places.library.run(PlanRequest{.resolved = sweep.resolved[place]}, context);
           const auto of_run = plan.value("estimated_minutes", 0.0);
           minutes += of_run;
           row.insert(

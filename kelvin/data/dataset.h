@@ -72,7 +72,8 @@ struct DatasetRequest {
 // What is known of a dataset before its images are read.
 struct DatasetFacts {
   int64_t classes = 0;
-  ImageShape shape = {};  // that a network sees
+  ImageShape shape = {};      // that a network sees
+  int64_t train_samples = 0;  // of the whole split; 0: only its files tell
 };
 
 struct DatasetEntry {

@@ -37,6 +37,12 @@ Images draw_split(const Draw& draw, const char* stream, int64_t samples) {
   return images;
 }
 
+auto facts_of(int64_t classes) {
+  return [classes](const DatasetRequest&) {
+    return DatasetFacts{.classes = classes, .shape = {}, .train_samples = kDefaultTrain};
+  };
+}
+
 auto loader(const Draw& draw) {
   return [draw](const DatasetRequest& request) {
     Dataset dataset;
@@ -66,19 +72,22 @@ const bool registered_100 =
     datasets().add("glyphs100", {.summary = "embedded: 100 classes of drawn glyphs in clutter",
                                  .reference = kReference,
                                  .classes = 100,
-                                 .load = loader(glyphs(100))});
+                                 .load = loader(glyphs(100)),
+                                 .facts = facts_of(100)});
 const bool registered_10 =
     datasets().add("glyphs10", {.summary = "embedded: 10 classes of drawn glyphs in clutter",
                                 .reference = kReference,
                                 .classes = 10,
-                                .load = loader(glyphs(10))});
+                                .load = loader(glyphs(10)),
+                                .facts = facts_of(10)});
 const bool registered_textures = datasets().add(
     "textures10", {.summary = "embedded: 10 classes of drawn textures, OOD to the glyphs",
                    .reference = kReference,
                    .classes = 10,
                    .load = loader([](uint64_t seed, uint64_t index, std::span<uint8_t> pixels) {
                      return draw_texture(seed, index, pixels);
-                   })});
+                   }),
+                   .facts = facts_of(10)});
 
 }  // namespace
 }  // namespace kelvin

@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "kelvin/data/dataset.h"
@@ -42,7 +43,9 @@ Dataset load(const KnownDataset& known, const DatasetRequest& request) {
 
 DatasetFacts facts(const KnownDataset& known) {
   return {.classes = known.classes(),
-          .shape = {.channels = known.channels, .height = known.height, .width = known.width}};
+          .shape = {.channels = known.channels, .height = known.height, .width = known.width},
+          .train_samples =
+              std::accumulate(known.train_counts.begin(), known.train_counts.end(), int64_t{0})};
 }
 
 bool register_all() {

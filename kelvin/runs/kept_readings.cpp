@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr auto kFailure = "failure";
 constexpr size_t kMostMetrics = 64;
 constexpr size_t kMostTrajectoryLines = 16;
 constexpr size_t kMostSingularValues = 10;  // of the logits, at each moment of training
@@ -207,6 +208,7 @@ Json head_of(const Run& run, const std::string& command) {
   for (const char* key : {"versions", "machine", "data_md5"}) {
     head[key] = run.metadata.value(key, Json::object());
   }
+  if (run.status == RunStatus::failed) head[kFailure] = run.metadata.value(kFailure, "failed");
   head["config"] = config_record(run.config);
   return head;
 }
@@ -313,12 +315,12 @@ std::string config_hash(const Config& resolved) {
   return fmt::format("{:016x}", derive_seed(0, text));
 }
 
-std::string kept_text(const Run& finished, const std::string& command) {
-  check(finished.status == RunStatus::finished, finished.path.string(),
-        ": must be finished to be kept, is ", name_of(finished.status));
+std::string kept_text(const Run& ended, const std::string& command) {
+  check(ended.status == RunStatus::finished || ended.status == RunStatus::failed,
+        ended.path.string(), ": must be finished to be kept, is ", name_of(ended.status));
   DefinitionList definitions;
   std::vector<std::string> readings;
-  for (const auto& reading : finished.readings) {
+  for (const auto& reading : ended.readings) {
     if (!is_kept(reading)) continue;
     auto fields = fields_of(reading);
     for (const char* key : {"low", "high"}) {
@@ -331,28 +333,29 @@ std::string kept_text(const Run& finished, const std::string& command) {
   for (const auto& [id, text] : definitions.lines()) {
     definition_lines.push_back("\"" + id + "\": " + text);
   }
-  auto text = head_of(finished, command).dump(1, ' ', false, Json::error_handler_t::replace);
+  auto text = head_of(ended, command).dump(1, ' ', false, Json::error_handler_t::replace);
   text.resize(text.rfind("\n}"));
   text += ",\n \"definitions\": " + list_text(definition_lines, '{', '}');
   text += ",\n \"readings\": " + list_text(readings, '[', ']');
-  const auto metrics = columns_of(thinned_metrics(finished.metrics));
+  const auto metrics = columns_of(thinned_metrics(ended.metrics));
   text += ",\n \"metrics\": " + list_text(metrics, '{', '}');
-  text += ",\n \"trajectory\": " + list_text(trajectory_texts(finished.trajectory), '{', '}');
+  text += ",\n \"trajectory\": " + list_text(trajectory_texts(ended.trajectory), '{', '}');
   return text + "\n}\n";
 }
 
-fs::path keep_readings(const fs::path& folder, const Run& finished, const std::string& command) {
+fs::path keep_readings(const fs::path& folder, const Run& ended, const std::string& command) {
   std::error_code failure;
   fs::create_directories(folder, failure);
   check(!failure, folder.string(), ": cannot be made: ", failure.message());
-  const auto path = folder / (config_hash(finished.config) + ".json");
-  write_file_atomically(path, kept_text(finished, command));
+  const auto path = folder / (config_hash(ended.config) + ".json");
+  write_file_atomically(path, kept_text(ended, command));
   return path;
 }
 
 Run load_kept(const fs::path& path) {
   const auto document = load_json_object(path);
   const JsonFields file(document, path.string());
+  const bool has_failed = file.has(kFailure) && !file.text(kFailure).empty();
   Run run{.path = path,
           .config = config_of(file),
           .metadata = Json::object(),
@@ -360,7 +363,7 @@ Run load_kept(const fs::path& path) {
           .trajectory = kept_trajectory_of(file),
           .readings = readings_of(file),
           .scores = {},
-          .status = RunStatus::finished};
+          .status = has_failed ? RunStatus::failed : RunStatus::finished};
   for (const auto& [key, value] : document.items()) {
     const bool is_list =
         key == "definitions" || key == "readings" || key == "metrics" || key == "trajectory";

@@ -20,14 +20,15 @@ namespace kelvin {
 // written to disk and when.
 std::string config_hash(const Config& resolved);
 
-// The text of the file; `command` is how the run can be made again.  Same run, same bytes.
-std::string kept_text(const Run& finished, const std::string& command);
+// The text of the file; `command` is how the run can be made again.  Same run, same bytes.  Of a
+// run that failed, which is a result where a setting is chosen, it holds the metadata's "failure".
+std::string kept_text(const Run& ended, const std::string& command);
 
 // Writes FOLDER/HASH.json, where HASH is that of the run's config, and returns its path.
-std::filesystem::path keep_readings(const std::filesystem::path& folder, const Run& finished,
+std::filesystem::path keep_readings(const std::filesystem::path& folder, const Run& ended,
                                     const std::string& command);
 
-// A kept file as a finished run, whose path is that of the file.
+// A kept file as a run that has ended, whose path is that of the file.
 Run load_kept(const std::filesystem::path& file);
 
 // A folder of kept files, by config.

@@ -5,6 +5,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 #include "kelvin/formats/toml_text.h"
+#include "kelvin/runs/tuning.h"
 
 namespace kelvin {
 namespace {
@@ -30,18 +31,25 @@ std::string text_of(const Value& value) {
 }
 
 constexpr std::string_view kSweep = "sweep.";
+constexpr std::string_view kTune = "tune.";
+constexpr auto kSeed = "seed";
+constexpr auto kOnlyRun = "run";  // the name of what nothing sets apart
 
 // A case before its lists are multiplied out.
 struct PlannedCase {
   PlannedRun run;
   Values grid;
+  Values tune = {};
 };
 
-// Keys under "sweep." are lists of the grid, others settings.
+// Keys under "sweep." are lists of the grid, those under "tune." say what is chosen, others are
+// settings.
 void apply_values(const Values& values, PlannedCase& planned) {
   for (const auto& [key, value] : values) {
     if (key.starts_with(kSweep)) {
       planned.grid[key.substr(kSweep.size())] = value;
+    } else if (key.starts_with(kTune)) {
+      planned.tune[key.substr(kTune.size())] = value;
     } else {
       planned.run.config.set(key, value);
     }
@@ -107,6 +115,67 @@ std::vector<PlannedRun> expand_key(const std::vector<PlannedRun>& runs, const st
   return expanded;
 }
 
+std::vector<PlannedRun> expanded_runs(const PlannedRun& run, const Values& grid,
+                                      const std::string& origin) {
+  std::vector<PlannedRun> runs = {run};
+  for (const auto& [key, choices] : grid) runs = expand_key(runs, key, choices, origin);
+  return runs;
+}
+
+void check_tunable(const PlannedCase& planned, const TuneSettings& tune,
+                   const std::string& origin) {
+  const auto& name = planned.run.case_name;
+  const auto where = origin + (name.empty() ? ": " : ": case '" + name + "': ");
+  check(!planned.grid.contains(tune.key), where, tune.key,
+        ": is both swept over and tuned; it can be one of them");
+  check(tune.key != kSeed, where, "seed: cannot be tuned");
+  const auto swept = planned.grid.find(kSeed);
+  auto seeds = swept != planned.grid.end() ? swept->second : Value::array();
+  if (seeds.empty()) {
+    seeds.push_back(planned.run.config.has(kSeed) ? planned.run.config.at(kSeed) : Value(0));
+  }
+  check(std::find(seeds.begin(), seeds.end(), Value(tune.seed)) == seeds.end(), where,
+        "tune.seed: must not be among the seeds of the table, ", seeds.dump(), ", got ", tune.seed);
+}
+
+// Of what tells the runs of a case apart but for the seed.
+std::string place_of(const PlannedRun& run, const Values& grid) {
+  auto name = run.case_name;
+  for (const auto& [key, choices] : grid) {
+    if (key == kSeed) continue;
+    name += (name.empty() ? "" : ",") + key.substr(key.rfind('.') + 1) + "=" +
+            text_of(run.config.at(key));
+  }
+  return name.empty() ? kOnlyRun : name;
+}
+
+// Adds the tunings of the case to the recipe, and those of its runs for which a value is chosen.
+void add_tuned_runs(const PlannedCase& planned, const ChosenValue& chosen,
+                    const std::string& origin, Recipe& recipe) {
+  const auto tune = tune_settings(planned.tune, origin);
+  check_tunable(planned, tune, origin);
+  auto grid_of_trials = planned.grid;
+  grid_of_trials[kSeed] = Value::array({tune.seed});
+  std::map<std::string, std::optional<Value>> values;  // by place
+  for (const auto& run : expanded_runs(planned.run, grid_of_trials, origin)) {
+    Tuning tuning{.name = place_of(run, planned.grid), .key = tune.key};
+    for (auto& trial : expand_key({run}, tune.key, tune.grid, origin)) {
+      trial.config = trial_config(run.config, tune, trial.config.at(tune.key));
+      tuning.trials.push_back(std::move(trial));
+    }
+    values[tuning.name] = chosen ? chosen(tuning) : std::nullopt;
+    recipe.tunings.push_back(std::move(tuning));
+  }
+  for (const auto& run : expanded_runs(planned.run, planned.grid, origin)) {
+    const auto place = place_of(run, planned.grid);
+    const auto& value = values.at(place);
+    if (!value) continue;
+    auto tuned = expand_key({run}, tune.key, Value::array({*value}), origin).front();
+    tuned.tuning = place;
+    recipe.runs.push_back(std::move(tuned));
+  }
+}
+
 Claim claim_of(const Json& table, const std::string& origin) {
   for (const char* key : {"reading", "direction", "at", "against"}) {
     check(table.contains(key), origin, ": [[claim]] needs '", key, "'");
@@ -130,8 +199,12 @@ Claim claim_of(const Json& table, const std::string& origin) {
 
 }  // namespace
 
+std::optional<Value> first_of_grid(const Tuning& tuning) {
+  return tuning.trials.front().config.at(tuning.key);
+}
+
 Recipe parse_recipe(std::string_view toml, const std::string& origin, const std::string& scale,
-                    const Config& overrides) {
+                    const Config& overrides, const ChosenValue& chosen) {
   auto document = parse_toml(toml, origin);
   const auto scales = take(document, "scale");
   const auto cases = take(document, "case");
@@ -141,8 +214,9 @@ Recipe parse_recipe(std::string_view toml, const std::string& origin, const std:
   Recipe recipe{.title = title_of(toml), .runs = {}, .claims = {}};
   for (const auto& [name, ignored] : scales.items()) recipe.scales.push_back(name);
   check(sweep.is_null() || !sweep.empty(), origin, ": [sweep]: names nothing to sweep over");
-  PlannedCase base{.run = {.name = "", .config = Config(flatten(document, origin))},
+  PlannedCase base{.run = {.name = "", .config = {}},
                    .grid = sweep.is_null() ? Values{} : flatten(sweep, origin)};
+  apply_values(flatten(document, origin), base);
   auto planned = planned_cases(base, cases, origin);
   if (!scale.empty()) {
     check(scales.contains(scale), origin, ": no scale '", scale,
@@ -157,12 +231,19 @@ Recipe parse_recipe(std::string_view toml, const std::string& origin, const std:
       check(!overrides.has(key), origin, ": ", key, ": is swept over; change its list: sweep.", key,
             "=[...]");
     }
-    std::vector<PlannedRun> runs = {each.run};
-    for (const auto& [key, choices] : each.grid) runs = expand_key(runs, key, choices, origin);
+    if (!each.tune.empty()) {
+      for (const auto& [key, ignored] : each.tune) {
+        check(!overrides.has(key) || key == kSeed, origin, ": ", key,
+              ": is tuned; change its grid: tune.", key, "=[...]");
+      }
+      add_tuned_runs(each, chosen, origin, recipe);
+      continue;
+    }
+    const auto runs = expanded_runs(each.run, each.grid, origin);
     recipe.runs.insert(recipe.runs.end(), runs.begin(), runs.end());
   }
   for (auto& run : recipe.runs) {
-    if (run.name.empty()) run.name = "run";
+    if (run.name.empty()) run.name = kOnlyRun;
   }
   if (!claims.is_null()) {
     for (const auto& claim : claims) recipe.claims.push_back(claim_of(claim, origin));

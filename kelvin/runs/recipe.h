@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +31,22 @@ struct PlannedRun {
   std::string name;  // of its folder, unique in the recipe
   Config config;
   std::string case_name = {};  // of its [[case]]; empty if the recipe has none
+  std::string tuning = {};     // name of the Tuning that chose a setting of it; empty: strict
 };
+
+// What a tuned case tries at one place of what it sweeps over, but for the seed: its runs there all
+// get the value that does best.
+struct Tuning {
+  std::string name;                     // "mlp-tuned,temperature=30.0"
+  std::string key;                      // "train.lr"
+  std::vector<PlannedRun> trials = {};  // one for each value of the grid, ascending
+};
+
+// The value that was chosen; nothing if none is yet.
+using ChosenValue = std::function<std::optional<Value>(const Tuning&)>;
+
+// The smallest of the grid: for asking what runs there will be.
+std::optional<Value> first_of_grid(const Tuning& tuning);
 
 // A declarative experiment: what to run, and what is expected of the results.
 struct Recipe {
@@ -37,6 +54,7 @@ struct Recipe {
   std::vector<PlannedRun> runs;
   std::vector<Claim> claims;
   std::vector<std::string> scales = {};  // the names there are
+  std::vector<Tuning> tunings = {};      // of all tuned cases
 };
 
 // Reads a recipe: plain config tables, [scale.NAME] overrides of which one is
@@ -44,7 +62,9 @@ struct Recipe {
 // lists), [[claim]].  The runs are the product of cases and grid.  A case may have
 // lists of its own ("sweep.train.temperature"), and a scale may change single cases
 // ([[scale.NAME.case]]).  `overrides` come last, also those of lists ("sweep.seed").
+// A case with "tune." keys is tuned: its runs have the value that `chosen` gives for their tuning,
+// and are left out while it gives none.
 Recipe parse_recipe(std::string_view toml, const std::string& origin, const std::string& scale,
-                    const Config& overrides = {});
+                    const Config& overrides = {}, const ChosenValue& chosen = {});
 
 }  // namespace kelvin

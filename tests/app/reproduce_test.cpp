@@ -47,6 +47,46 @@ TEST(ReproduceVerb, PrintsThePapersNumbersBesideOursAgainFromKeptReadings) {
   EXPECT_EQ(run_tool(from_folders).out, again.out);
 }
 
+TEST(ReproduceVerb, ShowsStrictAndTunedCasesSideBySideOnceARateIsChosen) {
+  const TemporaryFolder folder;
+  const auto reproduce = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"reproduce",  "table1",        "--scale",
+                                      "smoke",      "--output",      folder / "out",
+                                      "--readings", folder / "kept", "-q"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_tool(words, {"COLUMNS=200"});
+  };
+  const auto strict = reproduce({"--no-train"});
+  EXPECT_EQ(strict.exit_code, 0) << strict.err;
+  EXPECT_NE(strict.err.find("table1: no train.lr is chosen yet for mlp-tuned,temperature=1.0, "
+                            "mlp-tuned,temperature=30.0, resnet18-tuned,temperature=1.0, "
+                            "resnet18-tuned,temperature=30.0, which is done by: kelvin sweep "
+                            "table1 --scale smoke --tune\n"),
+            std::string::npos)
+      << strict.err;
+
+  const auto tuned = run_tool({"sweep", "table1", "--scale", "smoke", "--output", folder / "out",
+                               "--readings", folder / "kept", "--tune", "-q", "-o", "csv"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_TRUE(
+      tuned.out.starts_with("table1-smoke: 8 trials, 0 done before, 8 now\n"
+                            "tuned,setting,value,validation accuracy,outcome\n"
+                            "\"mlp-tuned,temperature=1.0\",train.lr,0.02,"))
+      << tuned.out;
+  const auto sweep = run_tool({"sweep", "table1", "--scale", "smoke", "--output", folder / "out",
+                               "--readings", folder / "kept", "--only", "mlp*", "-q"});
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  const auto both = reproduce({"--no-train"});
+  EXPECT_EQ(both.exit_code, 0) << both.err;
+  const auto of_strict = both.out.find("mlp (strict)");
+  const auto of_tuned = both.out.find("mlp-tuned (tuned: lr 0.");
+  EXPECT_LT(of_strict, of_tuned) << both.out;
+  EXPECT_NE(of_tuned, std::string::npos) << both.out;
+  EXPECT_NE(both.out.find("κ is lower at temperature 30 than at temperature 1, tuned"),
+            std::string::npos)
+      << both.out;
+}
+
 TEST(ReproduceVerb, NamesTheRecipesThereAre) {
   const auto result = run_tool({"reproduce", "table9"});
   EXPECT_EQ(result.exit_code, 2);

@@ -85,6 +85,32 @@ TEST_F(BadRecipe, IsRefusedBeforeAnythingRuns) {
       "claim on 'kappa': no measure of its runs reads that");
 }
 
+constexpr auto kTuning = "tune.samples = 100\ntune.seed = 100\n[sweep]\nseed = [1, 2]\n";
+
+TEST_F(BadRecipe, OfATunedCaseIsRefusedBeforeAnythingRuns) {
+  const auto expect = [&](const std::string& tune, const std::string& message) {
+    for (const auto& flags : {std::vector<std::string>{}, {"--tune"}}) {
+      const auto error = refusal("[tune]\n" + tune + "[sweep]\nseed = [1, 2]\n", flags);
+      EXPECT_NE(error.find(message), std::string::npos) << error;
+    }
+  };
+  const std::string grid = "train.lr = [0.1, 0.5]\n";
+  expect("train.lr = []\nsamples = 100\nseed = 100\n", "must be a list of at least two numbers");
+  expect(grid + "samples = 100\nseed = 2\n", "must not be among the seeds of the table, [1,2]");
+  expect(grid + "samples = 10000\nseed = 100\n",
+         "run 'seed=100,lr=0.1': data.validation_samples: must be below the 10000 training "
+         "images, got 10000");
+  expect("train.lr = [0.1, -1]\nsamples = 100\nseed = 100\n", "train.lr: must be");
+  expect("train.learning = [0.1, 1]\nsamples = 100\nseed = 100\n",
+         "train.learning: no such setting");
+  const auto both =
+      refusal("[tune]\n" + grid + "samples = 100\nseed = 100\n[sweep]\ntrain.lr = [1, 2]\n");
+  EXPECT_NE(both.find("train.lr: is both swept over and tuned"), std::string::npos) << both;
+  const auto none = refusal(kTwoSeeds, {"--tune"});
+  EXPECT_NE(none.find("tiny: --tune: has no case that says what to tune"), std::string::npos)
+      << none;
+}
+
 TEST_F(BadRecipe, IsAlsoAWrongCommand) {
   EXPECT_NE(refusal("", {"--only", "nobody"}).find("--only: no run of tiny is called 'nobody'"),
             std::string::npos);
@@ -137,6 +163,89 @@ TEST_F(SweepVerb, NamesTheRunThatFailsAndFinishesTheOthers) {
   EXPECT_EQ(load_status(folder_ / "out/lr=0.1"), RunStatus::finished);
 }
 
+// A case beside the strict one, whose rates are 0.1 and one at which training diverges.
+std::string tuned_cases(const std::string& grid) {
+  return "[[case]]\nname = \"strict\"\ntrain.lr = 0.1\n[[case]]\nname = \"tuned\"\n"
+         "tune.train.lr = " +
+         grid + "\n" + kTuning;
+}
+
+TEST_F(SweepVerb, ChoosesARateByTrialsAndThenTrainsWithIt) {
+  const auto recipe = tuned_cases("[0.1, 1e30]");
+  const auto early = run_tool(words(recipe, "out"));
+  ASSERT_EQ(early.exit_code, 0) << early.err;
+  EXPECT_EQ(early.out, "tiny: 2 runs, 0 done before, 2 now\n");
+  EXPECT_NE(early.err.find("tiny: no train.lr is chosen yet for tuned, which is done by: kelvin "
+                           "sweep "),
+            std::string::npos)
+      << early.err;
+  EXPECT_TRUE(early.err.ends_with(" --tune\n")) << early.err;
+
+  // A failed trial is a result, and is not made again.
+  const auto tuned = run_tool(words(recipe, "out", {"--tune", "-o", "csv"}));
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_TRUE(tuned.out.starts_with("tiny: 2 trials, 0 done before, 2 now\n")) << tuned.out;
+  EXPECT_NE(tuned.out.find(",chosen\n"), std::string::npos) << tuned.out;
+  EXPECT_NE(tuned.out.find("tuned,train.lr,1e+30,,\"kelvin train: "), std::string::npos)
+      << tuned.out;
+  EXPECT_EQ(load_status(folder_ / "out-tuning/tuned,seed=100,lr=0.1"), RunStatus::finished);
+  EXPECT_EQ(run_tool(words(recipe, "out", {"--tune", "-o", "csv"})).out.substr(0, 40),
+            "tiny: 2 trials, 2 done before, 0 now\ntun");
+
+  // The rate of the strict case, so that nothing is left to train.
+  const auto whole = run_tool(words(recipe, "out"));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(whole.out, "tiny: 4 runs, 2 done before, 0 now, 2 shared with earlier ones\n");
+
+  // The choice is that of kept readings as well, which hold the failure.
+  const auto harvest = run_tool(
+      {"sweep", "--harvest", "--output", folder_ / "out-tuning", "--readings", folder_ / "kept"});
+  EXPECT_EQ(harvest.exit_code, 0) << harvest.err;
+  EXPECT_NE(harvest.out.find("2 finished runs"), std::string::npos) << harvest.out;
+  const auto elsewhere = run_tool(words(recipe, "elsewhere", {"--only", "tuned,*"}));
+  EXPECT_EQ(elsewhere.out, "tiny: 2 runs, 0 done before, 2 now\n") << elsewhere.err;
+  EXPECT_TRUE(fs::exists(folder_ / "elsewhere/tuned,seed=1,lr=0.1/readings.jsonl"));
+  // Begun under that name, it is not trained a second time under the other.
+  EXPECT_EQ(run_tool(words(recipe, "elsewhere")).out,
+            "tiny: 4 runs, 2 done before, 0 now, 2 shared with earlier ones\n");
+}
+
+TEST_F(SweepVerb, ForgetsAChoiceWhenTheTuningChanges) {
+  const auto tuned = run_tool(words(tuned_cases("[0.1, 0.2]"), "out", {"--tune"}));
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  const auto undecided = [&](const std::string& recipe, const std::string& setting = "device=cpu") {
+    const auto result = run_tool(words(recipe, "out", {"--dry-run", setting}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err.find("no train.lr is chosen yet for tuned,") != std::string::npos;
+  };
+  EXPECT_FALSE(undecided(tuned_cases("[0.1, 0.2]")));
+  EXPECT_TRUE(undecided(tuned_cases("[0.1, 0.2, 0.3]")));
+  auto fewer = tuned_cases("[0.1, 0.2]");
+  fewer.replace(fewer.find("samples = 100"), 13, "samples = 101");
+  EXPECT_TRUE(undecided(fewer));
+  EXPECT_TRUE(undecided(tuned_cases("[0.1, 0.2]"), "train.momentum=0.5"));
+}
+
+TEST_F(SweepVerb, SaysWhenNoRateWillDo) {
+  const auto recipe = tuned_cases("[1e29, 1e30]");
+  ASSERT_EQ(run_tool(words(recipe, "out", {"--tune"})).exit_code, 0);
+  const auto result = run_tool(words(recipe, "out", {"--only", "tuned,*"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "tiny: training fails with every train.lr for tuned\n");
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(SweepVerb, TunesAndTrainsInOneQueue) {
+  const auto path = recipe(tuned_cases("[0.1, 1e30]"));
+  write_file_atomically(folder_ / "queue.txt",
+                        path + " --tune\n" + path + " --only tuned,*  # with what was chosen\n");
+  const auto result = run_tool({"sweep", "--queue", folder_ / "queue.txt", "--output",
+                                folder_ / "out", "--readings", folder_ / "kept", "-q"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(result.out.ends_with("tiny: 2 runs, 0 done before, 2 now\n")) << result.out;
+  EXPECT_EQ(result.err.find("no train.lr"), std::string::npos) << result.err;
+}
+
 TEST_F(SweepVerb, ListsWhatItWouldDo) {
   const auto result = run_tool(words(kTwoSeeds, "out", {"--dry-run", "-o", "csv"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -185,7 +294,7 @@ TEST_F(SweepVerb, TrainsRunsThatRecipesOfAQueueShareOnce) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out,
             "tiny: 2 runs, 0 done before, 2 now\n"
-            "other: 2 runs, 0 done before, 1 now, 1 shared with earlier recipes\n");
+            "other: 2 runs, 0 done before, 1 now, 1 shared with earlier ones\n");
   EXPECT_TRUE(fs::exists(folder_ / "out/tiny/seed=2/readings.jsonl"));
   EXPECT_FALSE(fs::exists(folder_ / "out/other/again"));
 }

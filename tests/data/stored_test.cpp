@@ -22,6 +22,7 @@ TEST(StoredDatasets, AreKnownWithoutTheirFiles) {
   EXPECT_EQ(dataset_facts("mnist", {}).shape,
             (ImageShape{.channels = 1, .height = 28, .width = 28}));
   EXPECT_EQ(dataset_facts("imagenet1k", {}).classes, 1000);
+  EXPECT_EQ(dataset_facts("cifar100", {}).train_samples, 50000);
   EXPECT_EQ(dataset_facts("imagenet100", {}).shape.height, 224);
   EXPECT_EQ(dataset_facts("imagenet100", {.image_size = 64}).shape.height, 64);
 }

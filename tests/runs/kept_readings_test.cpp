@@ -138,6 +138,28 @@ TEST(KeptReadings, AreFoundByConfigAlsoAfterNewSettingsCameUp) {
   EXPECT_FALSE(KeptReadings(folder / "nowhere").find(run.config));
 }
 
+Run failed_run() {
+  return {.path = "trial",
+          .config = small_config(),
+          .metadata = {{"failure", "the loss became nan"}},
+          .metrics = {},
+          .readings = {},
+          .scores = {},
+          .status = RunStatus::failed};
+}
+
+TEST(KeptReadings, AreAlsoWhatAFailureSaid) {
+  const TemporaryFolder folder;
+  const auto run = failed_run();
+  const auto back = load_kept(keep_readings(folder / "kept", run, "kelvin sweep x --tune"));
+  EXPECT_EQ(back.status, RunStatus::failed);
+  EXPECT_EQ(back.metadata.at("failure"), "the loss became nan");
+  EXPECT_EQ(back.config.values(), run.config.values());
+  EXPECT_TRUE(back.readings.empty());
+  write_file_atomically(folder / "x.json", "{\"failure\": 3}");
+  EXPECT_NE(error_of([&] { load_kept(folder / "x.json"); }).find("failure"), std::string::npos);
+}
+
 TEST(KeptReadings, RefuseWhatIsNotFinishedAndWhatIsDamaged) {
   const TemporaryFolder folder;
   auto run = example_run(folder / "run");

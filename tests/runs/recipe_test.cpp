@@ -272,4 +272,87 @@ TEST(Recipe, IsOverriddenLast) {
             "o: seed: is swept over; change its list: sweep.seed=[...]");
 }
 
+constexpr auto kTuned = R"(
+train.lr = 0.1
+[[case]]
+name = "strict"
+[[case]]
+name = "tuned"
+tune.train.lr = [0.5, 0.1]
+tune.samples = 10
+tune.seed = 100
+[sweep]
+seed = [1, 2]
+train.temperature = [1, 10]
+)";
+
+TEST(TunedCase, HasATrialForEachValueAtEachPlaceOfItsLists) {
+  const auto recipe = parse_recipe(kTuned, "o", "");
+  // Which value its runs have is not known yet.
+  EXPECT_EQ(names_of(recipe), (std::vector<std::string>{
+                                  "strict,seed=1,temperature=1", "strict,seed=1,temperature=10",
+                                  "strict,seed=2,temperature=1", "strict,seed=2,temperature=10"}));
+  ASSERT_EQ(recipe.tunings.size(), 2U);
+  const auto& [name, key, trials] = recipe.tunings[1];
+  EXPECT_EQ(name, "tuned,temperature=10");
+  EXPECT_EQ(key, "train.lr");
+  ASSERT_EQ(trials.size(), 2U);
+  EXPECT_EQ(trials[0].name, "tuned,seed=100,temperature=10,lr=0.1");
+  EXPECT_EQ(trials[1].name, "tuned,seed=100,temperature=10,lr=0.5");
+  EXPECT_EQ(trials[1].config.at("seed"), 100);
+  EXPECT_EQ(trials[1].config.at("train.lr"), 0.5);
+  EXPECT_EQ(trials[1].config.at("train.temperature"), 10);
+  EXPECT_EQ(trials[1].config.at("data.validation_samples"), 10);
+}
+
+TEST(TunedCase, GivesAllSeedsTheValueThatIsChosenAtTheirPlace) {
+  const auto chosen = [](const Tuning& tuning) -> std::optional<Value> {
+    if (tuning.name == "tuned,temperature=1") return std::nullopt;
+    return tuning.trials.back().config.at(tuning.key);
+  };
+  const auto recipe = parse_recipe(kTuned, "o", "", {}, chosen);
+  ASSERT_EQ(recipe.runs.size(), 6U);
+  EXPECT_EQ(recipe.runs[0].tuning, "");
+  EXPECT_EQ(recipe.runs[4].name, "tuned,seed=1,temperature=10,lr=0.5");
+  EXPECT_EQ(recipe.runs[5].name, "tuned,seed=2,temperature=10,lr=0.5");
+  EXPECT_EQ(recipe.runs[5].tuning, "tuned,temperature=10");
+  EXPECT_EQ(recipe.runs[5].case_name, "tuned");
+  // The runs of the table are those of any other case: trained and tested on whole splits.
+  EXPECT_EQ(recipe.runs[5].config.values(),
+            (Values{{"seed", 2}, {"train.lr", 0.5}, {"train.temperature", 10}}));
+  EXPECT_EQ(parse_recipe(kTuned, "o", "", {}, first_of_grid).runs.back().config.at("train.lr"),
+            0.1);
+}
+
+TEST(TunedCase, RejectsSeedsOfTheTableAndKeysThatAreSetOtherwise) {
+  const auto with = [](const std::string& line) {
+    Config overrides;
+    overrides.apply_override(line);
+    return error_of([&] { parse_recipe(kTuned, "o", "", overrides); });
+  };
+  EXPECT_EQ(
+      with("sweep.seed=[1, 100]"),
+      "o: case 'tuned': tune.seed: must not be among the seeds of the table, [1,100], got 100");
+  EXPECT_EQ(with("sweep.train.lr=[1, 2]"),
+            "o: case 'tuned': train.lr: is both swept over and tuned; it can be one of them");
+  EXPECT_EQ(with("train.lr=1"), "o: train.lr: is tuned; change its grid: tune.train.lr=[...]");
+  EXPECT_EQ(refusal_of("seed = 7\ntune.seed = 7\ntune.samples = 1\ntune.train.lr = [1, 2]\n"),
+            "o: tune.seed: must not be among the seeds of the table, [7], got 7");
+}
+
+TEST(BuiltinRecipes, TuneOnSeedsOfNoTable) {
+  bool is_tuned = false;
+  for (const auto& [name, text] : builtin_recipes()) {
+    for (const auto& recipe : all_scales(name, text)) {
+      for (const auto& tuning : recipe.tunings) {
+        is_tuned = true;
+        for (const auto& trial : tuning.trials) {
+          EXPECT_GE(trial.config.at("seed").get<int64_t>(), 100) << name << ": " << trial.name;
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(is_tuned);
+}
+
 }  // namespace kelvin::recipe_test

@@ -245,10 +245,20 @@ void read_init(const Config& config, RunSettings& run) {
   finish(run.resolved, settings);
 }
 
+// Whoever loads the images finds out in any case; of many runs none should have been trained by
+// then.
+void check_held_out(const DatasetRequest& request, const DatasetFacts& facts) {
+  const bool is_possible =
+      facts.train_samples == 0 || request.validation_samples < facts.train_samples;
+  check(is_possible, "data.validation_samples: must be below the ", facts.train_samples,
+        " training images, got ", request.validation_samples);
+}
+
 void read_model(const Config& config, RunSettings& run) {
   auto settings = config.section("model");
   settings.read("name", run.model);
   const auto facts = dataset_facts(run.dataset, run.request);
+  check_held_out(run.request, facts);
   const auto& entry = models().find(run.model);
   const auto build = entry.read(model_shape(run, facts.shape, facts.classes), settings);
   // Whatever is wrong is to be refused before any data is read.

@@ -64,9 +64,41 @@ std::vector<Claim> claims_about(const std::vector<Claim>& claims, const std::vec
   return about;
 }
 
+// Strict is where the temperature alone sets the groups apart.
+std::string label_of_case(const ReproducedCase& each, const Comparison& comparison) {
+  if (!each.tuned_key.empty()) return "tuned";
+  const auto& groups = comparison.groups;
+  const bool is_strict =
+      groups.size() > 1 && std::all_of(groups.begin(), groups.end(),
+                                       [](auto& g) { return g.short_label.starts_with("T = "); });
+  return is_strict ? "strict" : "";
+}
+
+std::string chosen_text(const ReproducedCase& each, const Comparison& comparison) {
+  if (each.tuned_key.empty()) return "";
+  std::vector<std::string> parts;
+  for (const auto& group : comparison.groups) {
+    const auto& config = each.runs[group.runs.front()].config;
+    if (!config.has(each.tuned_key)) continue;
+    parts.push_back(
+        short_key(each.tuned_key) + " " + value_text(config.at(each.tuned_key)) +
+        (std::isnan(group.temperature) ? "" : " at T = " + short_number(group.temperature, 6)));
+  }
+  return join(parts, ", ");
+}
+
+// "mlp-tuned (tuned: lr 0.02 at T = 1, lr 0.1 at T = 30)"
+std::string case_title(const CaseReproduction& reproduced) {
+  if (reproduced.label.empty()) return reproduced.name;
+  const auto label = reproduced.label + (reproduced.chosen.empty() ? "" : ": " + reproduced.chosen);
+  return reproduced.name.empty() ? label : reproduced.name + " (" + label + ")";
+}
+
 CaseReproduction reproduced_case(const ReproducedCase& each, const std::vector<Claim>& claims,
                                  const std::vector<ExpectedNumber>& expected) {
   CaseReproduction result{.name = each.name, .comparison = compare(each.runs)};
+  result.label = label_of_case(each, result.comparison);
+  result.chosen = chosen_text(each, result.comparison);
   result.verdicts = verdicts(each.runs, claims_about(claims, each.runs));
   for (const auto& number : expected) {
     if (number.case_name.empty() || number.case_name == each.name) {
@@ -157,7 +189,7 @@ std::string finding(const Verdict& verdict) {
 Table reproduction_table(const CaseReproduction& reproduced) {
   const auto& comparison = reproduced.comparison;
   const bool shows_paper = has_paper(reproduced);
-  Table table{.title = reproduced.name, .columns = {{.name = "quantity"}}};
+  Table table{.title = case_title(reproduced), .columns = {{.name = "quantity"}}};
   for (const auto& group : comparison.groups) {
     table.columns.push_back({.name = group.short_label, .alignment = Alignment::right});
     if (shows_paper) table.columns.push_back({.name = "paper", .alignment = Alignment::right});
@@ -187,6 +219,7 @@ Table finding_table(const CaseReproduction& reproduced) {
   Table table{.columns = {{.name = "claim"}, {.name = "finding"}, {.name = "seen"}}};
   for (const auto& verdict : reproduced.verdicts) {
     table.rows.push_back({verdict.statement, finding(verdict), verdict.sentence});
+    if (!reproduced.label.empty()) table.rows.back().front() += ", " + reproduced.label;
   }
   return table;
 }
@@ -202,8 +235,8 @@ Table command_table(const CaseReproduction& reproduced) {
 Table reproduction_records(const std::string& recipe, const std::string& scale,
                            const std::vector<CaseReproduction>& reproduced) {
   Table table;
-  for (const char* name :
-       {"recipe", "scale", "case", "kind", "group", "name", "split", "ood", "detector"}) {
+  for (const char* name : {"recipe", "scale", "case", "comparison", "kind", "group", "name",
+                           "split", "ood", "detector"}) {
     table.columns.push_back({.name = name});
   }
   for (const char* name :
@@ -219,8 +252,8 @@ Table reproduction_records(const std::string& recipe, const std::string& scale,
         const auto& quantity = each.comparison.quantities[i];
         const auto& summary = group.measured[i].summary;
         if (summary.count == 0) continue;
-        table.rows.push_back({recipe, scale, each.name, "value", group.label, quantity.name,
-                              quantity.split, quantity.ood, quantity.detector,
+        table.rows.push_back({recipe, scale, each.name, each.label, "value", group.label,
+                              quantity.name, quantity.split, quantity.ood, quantity.detector,
                               std::isnan(group.temperature) ? "" : exact_text(group.temperature),
                               std::to_string(summary.count), exact_text(summary.mean),
                               summary.count > 1 ? exact_text(summary.half_width) : "",
@@ -234,8 +267,8 @@ Table reproduction_records(const std::string& recipe, const std::string& scale,
       const bool is_measured = difference.count > 0;
       const auto& quantity = verdict.quantity;
       table.rows.push_back(
-          {recipe, scale, each.name, "claim", verdict.statement, quantity.name, quantity.split,
-           quantity.ood, quantity.detector, "", std::to_string(verdict.seeds),
+          {recipe, scale, each.name, each.label, "claim", verdict.statement, quantity.name,
+           quantity.split, quantity.ood, quantity.detector, "", std::to_string(verdict.seeds),
            is_measured ? exact_text(difference.mean) : "",
            difference.count > 1 ? exact_text(difference.half_width) : "",
            is_measured ? exact_text(difference.smallest) : "",

@@ -28,7 +28,8 @@ std::vector<ExpectedNumber> parse_expected(std::string_view csv, const std::stri
 
 // The runs of one case of a recipe, and what makes them.
 struct ReproducedCase {
-  std::string name;  // empty if the recipe has no cases
+  std::string name;            // empty if the recipe has no cases
+  std::string tuned_key = {};  // "train.lr" if that was chosen for each temperature
   std::vector<Run> runs = {};
   std::vector<std::string> commands = {};  // of each run; equal for runs that differ in the seed
   int64_t missing = 0;                     // runs that were planned and are not there
@@ -38,6 +39,8 @@ struct ReproducedCase {
 // differs from another on CIFAR-100.
 struct CaseReproduction {
   std::string name;
+  std::string label = {};   // "strict" (only T differs), "tuned", or empty for others
+  std::string chosen = {};  // of a tuned case: "lr 0.02 at T = 1, lr 0.1 at T = 30"
   Comparison comparison;
   std::vector<std::string> commands = {};  // of each group of the comparison
   std::vector<Verdict> verdicts = {};

@@ -66,6 +66,35 @@ TEST(Reproduction, SaysHowEachRowIsMade) {
   EXPECT_EQ(records.rows[2].size(), records.columns.size());
 }
 
+TEST(Reproduction, SaysWhetherItIsStrictOrTunedAndWhatWasChosen) {
+  const auto strict = reproduced({98, 99, 97}, {60, 62, 58});
+  EXPECT_EQ(reproduction_table(strict).title, "mlp (strict)");
+  EXPECT_TRUE(finding_table(strict).rows.at(0).front().ends_with(", strict"));
+
+  auto example = example_case({98, 99}, {60, 62});
+  for (auto& run : example.runs) {
+    run.config.set("train.lr", run.config.at("train.temperature") == 1.0 ? 0.02 : 0.5);
+  }
+  // Without a word from the recipe: two settings differ, and nobody knows why.
+  EXPECT_EQ(reproduction_table(reproduction({example}, {}, {}).at(0)).title, "mlp");
+  example.tuned_key = "train.lr";
+  const auto tuned = reproduction({example}, {kLower}, {}).at(0);
+  EXPECT_EQ(reproduction_table(tuned).title, "mlp (tuned: lr 0.02 at T = 1, lr 0.5 at T = 30)");
+  EXPECT_TRUE(finding_table(tuned).rows.at(0).front().ends_with(", tuned"));
+  const auto records = reproduction_records("table1", "laptop", {strict, tuned});
+  EXPECT_EQ(records.columns[3].name, "comparison");
+  EXPECT_EQ(records.rows.front()[3], "strict");
+  EXPECT_EQ(records.rows.back()[3], "tuned");
+}
+
+TEST(Reproduction, ShowsChosenValuesAlsoIfTheyAreEqual) {
+  auto example = example_case({98, 99}, {60, 62});
+  for (auto& run : example.runs) run.config.set("train.lr", 0.5);
+  example.tuned_key = "train.lr";
+  EXPECT_EQ(reproduction_table(reproduction({example}, {}, {}).at(0)).title,
+            "mlp (tuned: lr 0.5 at T = 1, lr 0.5 at T = 30)");
+}
+
 std::string found_in(const std::vector<double>& low, const std::vector<double>& high) {
   return finding(reproduced(low, high).verdicts.at(0));
 }
