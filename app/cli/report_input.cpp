@@ -1,5 +1,6 @@
 #include "app/cli/report_input.h"
 
+#include <algorithm>
 #include <set>
 
 #include "app/cli/human_text.h"
@@ -13,6 +14,16 @@ namespace kelvin {
 namespace fs = std::filesystem;
 
 namespace {
+
+// "mlp" of the folder "mlp,seed=1" below a recipe's root, if the recipe has such a case.
+std::string case_of(const fs::path& folder, const fs::path& root, const Recipe& recipe) {
+  const auto name = folder.filename().string();
+  const auto first = name.substr(0, name.find(','));
+  const bool is_known = folder.lexically_relative(root) == folder.filename() &&
+                        std::any_of(recipe.runs.begin(), recipe.runs.end(),
+                                    [&](const PlannedRun& run) { return run.case_name == first; });
+  return is_known ? first : "";
+}
 
 void append_readable(const fs::path& folder, std::vector<Run>& runs) {
   try {
@@ -30,6 +41,10 @@ PageInput page_input(const std::vector<fs::path>& roots) {
   std::vector<std::string> names;
   for (const auto& root : roots) {
     names.push_back(root.string());
+    Recipe recipe;
+    if (const auto file = root / kRecipeFile; fs::is_regular_file(file)) {
+      recipe = parse_recipe(read_file(file), file.string(), /*scale=*/"", {}, first_of_grid);
+    }
     for (const auto& folder : find_runs(root, warn_people)) {
       if (!seen.insert(fs::canonical(folder)).second) continue;
       // A run that was named must be readable; one damaged run of many must not hide the others.
@@ -38,10 +53,9 @@ PageInput page_input(const std::vector<fs::path>& roots) {
       } else {
         append_readable(folder, input.runs);
       }
+      input.cases.resize(input.runs.size(), case_of(folder, root, recipe));
     }
-    if (!input.claims.empty() || !fs::is_regular_file(root / kRecipeFile)) continue;
-    const auto recipe =
-        parse_recipe(read_file(root / kRecipeFile), (root / kRecipeFile).string(), /*scale=*/"");
+    if (!input.claims.empty() || recipe.runs.empty()) continue;
     input.title = recipe.title;
     input.claims = recipe.claims;
     input.command = recipe_command(root);

@@ -12,6 +12,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/text.h"
+#include "kelvin/experiment/tasks/plan.h"
 
 namespace kelvin {
 namespace {
@@ -61,7 +62,29 @@ bool fits(const Config& config, const Values& wanted) {
   });
 }
 
-void check_claims(const PlannedSweep& sweep) {
+Config model_section(const Config& resolved) {
+  Config model;
+  for (const auto& [key, value] : resolved.values()) {
+    if (key.starts_with("model.")) model.set(key, value);
+  }
+  return model;
+}
+
+// The names of the layers of a model, by which a claim may name one; none if it cannot be made for
+// common images, so that nothing is known.
+std::vector<std::string> layers_of(const Config& model, const SweepPlaces& places) {
+  std::vector<std::string> names;
+  try {
+    const auto described = places.library.run(
+        DescribeModelRequest{.config = model, .shape = {3, 32, 32}, .classes = 10});
+    for (const auto& layer : described.at("layers")) names.push_back(layer.at("name"));
+  } catch (const Error&) {  // the runs themselves will say whether something is wrong with it
+  }
+  return names;
+}
+
+void check_claims(const PlannedSweep& sweep, const SweepPlaces& places) {
+  std::map<std::string, std::vector<std::string>> layers;  // by model
   for (const auto& claim : sweep.recipe.claims) {
     for (const auto* side : {&claim.at, &claim.against}) {
       bool is_planned = false;
@@ -71,6 +94,15 @@ void check_claims(const PlannedSweep& sweep) {
         check(is_measured(claim.reading, config), sweep.name, ": claim on '", claim.reading,
               "': no measure of its runs reads that; measure.names are ",
               config.at("measure.names").dump());
+        std::vector<std::string> names;
+        if (claim.of.contains("layer")) {
+          const auto model = model_section(config);
+          auto [found, is_new] = layers.try_emplace(model.to_toml());
+          if (is_new) found->second = layers_of(model, places);
+          names = found->second;
+        }
+        const auto missing = missing_place(claim, config, names);
+        check(missing.empty(), sweep.name, ": claim on '", claim.reading, "': ", missing);
       }
       check(is_planned, sweep.name, ": claim on '", claim.reading, "': no run has ",
             Value(*side).dump());
@@ -205,7 +237,7 @@ PlannedSweep plan_sweep(const SweepRequest& request, const SweepPlaces& places) 
   check_names(sweep.recipe);
   sweep.resolved = resolved_runs(sweep.recipe.runs, sweep.name, places);
   check_distinct(sweep);
-  check_claims(sweep);
+  check_claims(sweep, places);
   sweep.root = root_of(sweep, places);
   sweep.tunings = found_tunings(sweep, places);
   if (request.is_tuning) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "app/cli/common_flags.h"
@@ -230,8 +229,11 @@ class Reproduce : public Verb {
     // A run that is strict and tuned at once is shown once.
     std::set<fs::path> seen;
     for (const auto& each : cases) {
-      std::copy_if(each.runs.begin(), each.runs.end(), std::back_inserter(input.runs),
-                   [&](const Run& run) { return seen.insert(run.path).second; });
+      for (const auto& run : each.runs) {
+        if (!seen.insert(run.path).second) continue;
+        input.runs.push_back(run);
+        input.cases.push_back(each.name);
+      }
     }
     if (!fs::is_directory(root) || input.runs.empty()) return;
     check_replaceable(root / kReproductionPage, kMarkOfPage);

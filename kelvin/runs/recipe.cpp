@@ -176,6 +176,28 @@ void add_tuned_runs(const PlannedCase& planned, const ChosenValue& chosen,
   }
 }
 
+// What a claim says of its reading beside the name.
+Values place_of_claim(const Json& table, const std::string& origin) {
+  const std::map<std::string, std::string> kinds = {
+      {"layer", "a text"},   {"split", "a text"},         {"detector", "a text"}, {"ood", "a text"},
+      {"gamma", "a number"}, {"shift_free", "a boolean"}, {"bias", "a boolean"}};
+  const std::set<std::string> others = {"reading", "direction", "at", "against"};
+  Values place;
+  for (const auto& [key, value] : table.items()) {
+    if (others.contains(key)) continue;
+    const auto kind = kinds.find(key);
+    check(kind != kinds.end(), origin, ": claim.", key,
+          ": no such key; there are: ", join({others.begin(), others.end()}, ", "),
+          ", and of the reading layer, split, detector, ood, gamma, shift_free, bias");
+    const bool is_right = kind->second == "a text"     ? value.is_string()
+                          : kind->second == "a number" ? value.is_number()
+                                                       : value.is_boolean();
+    check(is_right, origin, ": claim.", key, ": must be ", kind->second, ", got ", value.dump());
+    place[key] = Value(value);
+  }
+  return place;
+}
+
 Claim claim_of(const Json& table, const std::string& origin) {
   for (const char* key : {"reading", "direction", "at", "against"}) {
     check(table.contains(key), origin, ": [[claim]] needs '", key, "'");
@@ -191,7 +213,8 @@ Claim claim_of(const Json& table, const std::string& origin) {
   Claim claim{.reading = table["reading"],
               .direction = table["direction"],
               .at = flatten(table["at"], origin),
-              .against = flatten(table["against"], origin)};
+              .against = flatten(table["against"], origin),
+              .of = place_of_claim(table, origin)};
   check(claim.direction == "lower" || claim.direction == "higher", origin,
         ": claim.direction: must be \"lower\" or \"higher\", got \"", claim.direction, "\"");
   return claim;

@@ -25,6 +25,10 @@ struct Claim {
   std::string direction;  // "lower" or "higher"
   Values at;
   Values against;
+  // Which of the readings of that name: its layer, split, detector or ood, and of its definition
+  // gamma, shift_free or bias.  What is not said is as in tables: each detector and OOD dataset for
+  // itself, and else the default.
+  Values of = {};
 };
 
 struct PlannedRun {

@@ -54,6 +54,26 @@ TEST_F(ReportVerb, WritesTheDataOfItsFigures) {
   EXPECT_NE(result.out.find(folder_ / "figures"), std::string::npos) << result.out;
 }
 
+TEST_F(ReportVerb, NamesTheCasesOfARecipeInFiguresOfAllRuns) {
+  for (const auto& [name, norm] : {std::pair{"hot,seed=1", 0.3}, std::pair{"wide,seed=1", 9.0}}) {
+    Config config;
+    config.set("seed", 1);
+    config.set("model.width", norm);
+    const auto run = RunFolder::create(folder_ / ("cases/" + std::string(name)), config,
+                                       {{"command", "kelvin train"}});
+    run.append_metrics({{"step", 0}, {"epoch", 0}, {"logits_norm_over_t", norm}});
+    run.add_readings({{.name = "kappa", .value = norm / 10}});
+    run.set_status(RunStatus::finished);
+  }
+  write_file_atomically(folder_ / "cases/recipe.toml",
+                        "# Levers\n[[case]]\nname = \"hot\"\n[[case]]\nname = \"wide\"\n");
+  const auto result = run_tool({"report", folder_ / "cases/", "--csv", folder_ / "figures"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto csv = whole_file(folder_ / "figures/kappa-over-start-norm.csv");
+  EXPECT_NE(csv.find("\nhot,,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\nwide,,"), std::string::npos) << csv;
+}
+
 // Columns are named by the runs and data that they are about.
 TEST_F(ReportVerb, ReplacesATableOfOtherColumns) {
   const std::vector<std::string> words = {"report", folder_ / "runs", "--csv", folder_ / "figures"};

@@ -85,6 +85,34 @@ TEST_F(BadRecipe, IsRefusedBeforeAnythingRuns) {
       "claim on 'kappa': no measure of its runs reads that");
 }
 
+TEST_F(BadRecipe, ClaimsAReadingThatItsRunsDoNotHave) {
+  const auto expect = [&](const std::string& reading, const std::string& of,
+                          const std::string& message) {
+    const auto error = refusal(
+        "detectors = [\"neco\"]\n[sweep]\nseed = [1, 2]\n[[claim]]\n"
+        "direction = \"lower\"\nat = { seed = 1 }\n"
+        "against = { seed = 2 }\nreading = \"" +
+        reading + "\"\n" + of + "\n");
+    EXPECT_NE(error.find("claim on '" + reading + "': " + message), std::string::npos) << error;
+  };
+  expect("solution_rank", "gamma = 0.5", "gamma: is not read at 0.5 but at 0.0001, 0.001, 0.01");
+  expect("accuracy", "gamma = 0.01", "gamma: has no gamma");
+  expect("solution_rank", "layer = \"layers.0\"", "layer: is of no layer");
+  expect("auroc", "detector = \"knn\"", "detector: 'knn' is not among measure.detectors, neco");
+  expect("accuracy", "detector = \"neco\"", "detector: is of no detector");
+  expect("auroc", "ood = \"svhn\"", "ood: 'svhn' is not among data.ood, ");
+  expect("accuracy", "bias = false", "bias: is for readings of solution_rank");
+  expect("accuracy", "split = \"validation\"", "split: must be train or test");
+  expect("solution_rank_at_equal_accuracy", "gamma = 0.01", "gamma: is made of the metrics");
+  const auto none = refusal(
+      "[sweep]\nseed = [1, 2]\n[[claim]]\ndirection = \"lower\"\nat = { seed = 1 }\n"
+      "against = { seed = 2 }\nreading = \"alignment\"\nlayer = \"layers.7\"\n",
+      {"measure.names=[\"alignment\"]"});
+  EXPECT_NE(none.find("layer: 'layers.7' is none of the model's: layers.0, layers.1, layers.2"),
+            std::string::npos)
+      << none;
+}
+
 constexpr auto kTuning = "tune.samples = 100\ntune.seed = 100\n[sweep]\nseed = [1, 2]\n";
 
 TEST_F(BadRecipe, OfATunedCaseIsRefusedBeforeAnythingRuns) {

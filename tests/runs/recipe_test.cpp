@@ -192,6 +192,26 @@ TEST(Recipe, RejectsSweepsOverAnythingButLists) {
   EXPECT_EQ(refusal_of("[sweep]\nseed = []\n"), "o: sweep.seed: must be a list of values, got []");
 }
 
+TEST(Recipe, LetsAClaimSayWhichReadingItIsAbout) {
+  const auto claim = [](const std::string& line) {
+    return "[[claim]]\nreading = \"x\"\ndirection = \"lower\"\nat = { a = 1 }\nagainst = { a = 2 "
+           "}\n" +
+           line + "\n";
+  };
+  const auto recipe =
+      parse_recipe(claim("layer = \"fc\"\nood = \"svhn\"\ngamma = 0.01\nbias = false\n"), "o", "");
+  EXPECT_EQ(recipe.claims.at(0).of,
+            (Values{{"layer", "fc"}, {"ood", "svhn"}, {"gamma", 0.01}, {"bias", false}}));
+  EXPECT_TRUE(parse_recipe(claim(""), "o", "").claims.at(0).of.empty());
+  EXPECT_EQ(refusal_of(claim("gama = 0.01")),
+            "o: claim.gama: no such key; there are: against, at, direction, reading, and of the "
+            "reading layer, split, detector, ood, gamma, shift_free, bias");
+  EXPECT_EQ(refusal_of(claim("gamma = \"0.01\"")),
+            "o: claim.gamma: must be a number, got \"0.01\"");
+  EXPECT_EQ(refusal_of(claim("layer = 3")), "o: claim.layer: must be a text, got 3");
+  EXPECT_EQ(refusal_of(claim("bias = 1")), "o: claim.bias: must be a boolean, got 1");
+}
+
 TEST(Recipe, RejectsIncompleteClaims) {
   const std::vector<std::string> lines = {"reading = \"x\"\n", "direction = \"lower\"\n",
                                           "at = { a = 1 }\n", "against = { a = 2 }\n"};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kelvin/core/check.h"
 #include "kelvin/report/plot/svg.h"
 #include "kelvin/report/tables/run_values.h"
 
@@ -14,10 +15,14 @@ constexpr const char* kSeedBand =
 
 }  // namespace
 
-std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison) {
-  const FigureInput in{.runs = runs, .comparison = comparison};
+std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison,
+                                   const std::vector<std::string>& cases) {
+  check(cases.empty() || cases.size() == runs.size(), "figures: must have a case for each of the ",
+        runs.size(), " runs or none, got ", cases.size());
+  const FigureInput in{.runs = runs, .comparison = comparison, .cases = cases};
   std::vector<RunFigure> figures;
   add_temperature_figures(in, figures);
+  add_start_figures(in, figures);
   add_training_figures(in, figures);
   add_trajectory_figures(in, figures);
   add_layer_figures(in, figures);

@@ -22,13 +22,16 @@ struct RunFigure {
   std::string definition;   // "gamma 0.001, shift_free true, ..."; may be empty
 };
 
-// Every figure the runs have data for, in the order of the report.
-std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison);
+// Every figure the runs have data for, in the order of the report.  `cases` are those of a recipe
+// that the runs belong to, one for each; empty if that is not known.
+std::vector<RunFigure> run_figures(const std::vector<Run>& runs, const Comparison& comparison,
+                                   const std::vector<std::string>& cases = {});
 
 // What all figures of a report are drawn from.
 struct FigureInput {
   const std::vector<Run>& runs;
   const Comparison& comparison;
+  std::vector<std::string> cases = {};  // of each run, or empty
 };
 
 // The figures by what they are about, a file for each; its last function lists them.  To add a
@@ -36,6 +39,8 @@ struct FigureInput {
 
 // Over the temperature, if it is all that sets at least three groups apart.
 void add_temperature_figures(const FigureInput& in, std::vector<RunFigure>& figures);
+// Over the norm of the logits before the first step, all runs together, if it differs.
+void add_start_figures(const FigureInput& in, std::vector<RunFigure>& figures);
 // Over the epochs: loss, accuracy, norm and rank of the logits; and the rank by its threshold.
 void add_training_figures(const FigureInput& in, std::vector<RunFigure>& figures);
 // Over the steps: alignment, ranks of layers, gradients and logits, and how OOD data lie to the

@@ -16,7 +16,7 @@ namespace kelvin {
 
 std::map<std::string, std::string> figure_svgs(const PageInput& input) {
   std::map<std::string, std::string> files;
-  for (const auto& figure : run_figures(input.runs, compare(input.runs))) {
+  for (const auto& figure : run_figures(input.runs, compare(input.runs), input.cases)) {
     files[figure.name] =
         standalone_svg(std::visit([](const auto& plot) { return svg_of(plot); }, figure.figure));
   }
@@ -81,7 +81,7 @@ Table data_table(const HistogramFigure& figure) {
 std::map<std::string, std::string> figure_csvs(const PageInput& input) {
   std::map<std::string, std::string> csvs = {
       {"fit-and-collapse", csv_of(collapse_table(input.runs))}};
-  for (const auto& figure : run_figures(input.runs, compare(input.runs))) {
+  for (const auto& figure : run_figures(input.runs, compare(input.runs), input.cases)) {
     csvs[figure.name] =
         csv_of(std::visit([](const auto& each) { return data_table(each); }, figure.figure));
   }

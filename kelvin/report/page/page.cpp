@@ -64,7 +64,7 @@ std::string render_page(const PageInput& input) {
   html += comparison_section(input, comparison);
   html += caveat_section(input);
   html += verdict_section(input);
-  html += figure_sections(run_figures(input.runs, comparison));
+  html += figure_sections(run_figures(input.runs, comparison, input.cases));
   html += run_section(input, comparison);
   html += definition_section(input, comparison);
   // The script shows what lies nearest to the pointer; without it the browser's own tooltips do.

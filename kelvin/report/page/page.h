@@ -11,6 +11,7 @@ namespace kelvin {
 struct PageInput {
   std::string title = {};
   std::vector<Run> runs = {};
+  std::vector<std::string> cases = {};  // of the recipe, one for each run; empty: not known
   std::vector<Claim> claims = {};
   std::string command = {};  // what made the runs; may be empty
 };

@@ -21,7 +21,7 @@ struct PlotPoint {
   std::string name = {};  // what it stands for, where neither axis tells
 };
 
-enum class Stroke { solid, dashed };
+enum class Stroke { solid, dashed, points_alone };
 
 struct Series {
   std::string label = {};   // empty: not in the legend

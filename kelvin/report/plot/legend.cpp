@@ -66,6 +66,11 @@ Legend legend(const std::vector<LegendEntry>& entries) {
       drawn.svg += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"22\" height=\"10\" class=\"area {}\"/>\n", x,
           y - 6, colour);
+    } else if (entry.stroke == Stroke::points_alone) {
+      drawn.svg += fmt::format(
+          "<g class=\"single\"><circle class=\"dot {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" "
+          "r=\"4\"/></g>\n",
+          colour, x + 16, y);
     } else {
       const auto classes = "line " + colour + (entry.stroke == Stroke::dashed ? " dashed" : "");
       drawn.svg += svg_line(x, y, x + 22, y, classes);
@@ -79,6 +84,7 @@ Legend legend(const std::vector<LegendEntry>& entries) {
 bool fits_end_labels(const LineFigure& figure, const Scale& x, const Scale& y) {
   constexpr double kFarthestShift = 26;
   for (const auto& series : figure.series) {
+    if (series.stroke == Stroke::points_alone) return false;  // they have no end
     if (series.label.empty()) continue;
     const auto segments = segments_of(figure, series);
     if (segments.empty() || text_width(series.label) > 19 * kLetterWidth) return false;

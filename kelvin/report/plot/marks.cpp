@@ -35,10 +35,11 @@ std::string join_lines(const std::vector<std::string>& lines) {
 std::string hover_points(const std::vector<PlotPoint>& segment, const Series& series,
                          const LineFigure& figure, const Scale& x, const Scale& y) {
   std::string svg;
-  const size_t step = segment.size() / kMostHoverPoints + 1;
+  const bool are_alone = series.stroke == Stroke::points_alone;
+  const size_t step = are_alone ? 1 : segment.size() / kMostHoverPoints + 1;
   for (size_t i = 0; i < segment.size(); i += step) {
     const auto& point = segment[i];
-    auto note = join_lines({series.label, series.detail});
+    auto note = join_lines({series.label, series.detail, point.name});
     note += figure.x.label + ": " + hover_text(point.x, figure.x) + "\n";
     note += figure.y.label + ": " + hover_text(point.y, figure.y);
     if (has_band(point, figure.y) && point.low < point.high) {
@@ -76,16 +77,18 @@ std::string series_svg(const Series& series, const LineFigure& figure, const Sca
   std::string bands;
   std::string lines;
   std::string dots;
+  const bool are_alone = series.stroke == Stroke::points_alone;
   for (const auto& segment : segments_of(figure, series)) {
+    dots += hover_points(segment, series, figure, x, y);
+    if (are_alone) continue;
     bands += band_of(segment, figure, x, y, series.colour);
     std::string path;
     for (const auto& point : segment) path += fmt::format("{:.1f},{:.1f} ", x(point.x), y(point.y));
     lines += "<polyline class=\"line " + colour_class(series.colour) +
              (series.stroke == Stroke::dashed ? " dashed" : "") + "\" points=\"" + path + "\"/>\n";
-    dots += hover_points(segment, series, figure, x, y);
   }
   // A single point has no line to be seen by.
-  const bool is_point = series.points.size() == 1;
+  const bool is_point = are_alone || series.points.size() == 1;
   return bands + lines + (is_point ? "<g class=\"single\">\n" + dots + "</g>\n" : dots);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "kelvin/core/text.h"
 #include "kelvin/report/page/glossary.h"
@@ -56,11 +57,20 @@ std::string split_of(const Reading& reading) {
 
 // Several solution ranks are measured; the first of this kind stands in tables, at whatever gamma
 // the run was set to.
-bool is_default_rank(const Reading& reading) {
+bool is_default_rank(const Reading& reading, const Quantity& quantity) {
   const auto& definition = reading.definition;
-  return definition_flag(definition, "shift_free", false) &&
-         definition_flag(definition, "bias", true) &&
-         !definition_flag(definition, "curve", false) && split_of(reading) != "train";
+  return (quantity.shift_free || definition_flag(definition, "shift_free", false)) &&
+         (quantity.bias || definition_flag(definition, "bias", true)) &&
+         !definition_flag(definition, "curve", false) &&
+         (!quantity.split.empty() || split_of(reading) != "train");
+}
+
+bool is_defined_so(const Definition& definition, const Quantity& quantity) {
+  const auto& [gamma, shift_free, bias] =
+      std::tie(quantity.gamma, quantity.shift_free, quantity.bias);
+  return (!gamma || definition_number(definition, "gamma") == *gamma) &&
+         (!shift_free || definition_flag(definition, "shift_free", !*shift_free) == *shift_free) &&
+         (!bias || definition_flag(definition, "bias", !*bias) == *bias);
 }
 
 bool fits(const Reading& reading, const Quantity& quantity) {
@@ -69,7 +79,9 @@ bool fits(const Reading& reading, const Quantity& quantity) {
     return false;
   }
   if (!quantity.split.empty() && split_of(reading) != quantity.split) return false;
-  return reading.name != "solution_rank" || is_default_rank(reading);
+  if (!quantity.layer.empty() && reading.layer != quantity.layer) return false;
+  if (!is_defined_so(reading.definition, quantity)) return false;
+  return reading.name != "solution_rank" || is_default_rank(reading, quantity);
 }
 
 bool is_at_width_bound(const Reading& reading) {
@@ -144,9 +156,12 @@ std::optional<Observation> observation(const Run& run, const Quantity& quantity,
 
 std::string label_of(const Quantity& quantity) {
   std::vector<std::string> places;
-  for (const auto& place : {quantity.detector, quantity.ood}) {
+  for (const auto& place : {quantity.detector, quantity.ood, quantity.layer}) {
     if (!place.empty()) places.push_back(place);
   }
+  if (quantity.gamma) places.push_back("gamma " + short_number(*quantity.gamma, 6));
+  if (quantity.shift_free) places.emplace_back(*quantity.shift_free ? "shift-free" : "raw");
+  if (quantity.bias) places.emplace_back(*quantity.bias ? "with bias" : "without bias");
   return (quantity.split.empty() ? "" : quantity.split + " ") + term(quantity.name).label +
          (places.empty() ? "" : " (" + join(places, ", ") + ")");
 }

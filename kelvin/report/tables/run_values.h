@@ -34,6 +34,11 @@ struct Quantity {
   std::string split = {};
   std::string ood = {};
   std::string detector = {};
+  // Where they are set, another reading of the name than the default is meant.
+  std::string layer = {};
+  std::optional<double> gamma = {};
+  std::optional<bool> shift_free = {};
+  std::optional<bool> bias = {};
   auto operator<=>(const Quantity&) const = default;
 };
 
@@ -48,9 +53,10 @@ struct Observation {
 // The quantities a report compares, in its order, as far as any of `runs` has them.
 std::vector<Quantity> quantities_of(const std::vector<Run>& runs);
 
-// The default reading of `quantity`: for the solution rank gamma = 1e-3, shift-free, with bias, on
-// the test split; else the first of that name.  Nothing if there is none or it is not finite.
-// `equal_accuracy` is the training accuracy at which kRankAtEqualAccuracy is taken.
+// The default reading of `quantity`, as far as it does not say otherwise: for the solution rank the
+// first gamma, shift-free, with bias, on the test split; else the first of that name.  Nothing if
+// there is none or it is not finite.  `equal_accuracy` is the training accuracy at which
+// kRankAtEqualAccuracy is taken.
 std::optional<Observation> observation(const Run& run, const Quantity& quantity,
                                        const std::optional<double>& equal_accuracy = {});
 // The reading itself; nullptr if there is none.

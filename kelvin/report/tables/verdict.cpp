@@ -234,8 +234,14 @@ Verdict judge(const Claim& claim, const Quantity& quantity, const std::string& c
   return verdict;
 }
 
+template <class T>
+std::optional<T> said(const Claim& claim, const char* key) {
+  const auto found = claim.of.find(key);
+  return found == claim.of.end() ? std::nullopt : std::optional(found->second.template get<T>());
+}
+
 // The quantities of the runs that the claim's reading names; the bare name if none was measured.
-std::vector<Quantity> claimed_quantities(const std::vector<Run>& runs, const Claim& claim) {
+std::vector<Quantity> named_quantities(const std::vector<Run>& runs, const Claim& claim) {
   std::vector<Quantity> fitting;
   for (const auto& quantity : quantities_of(runs)) {
     const bool is_train = quantity.split == "train";
@@ -252,6 +258,28 @@ std::vector<Quantity> claimed_quantities(const std::vector<Run>& runs, const Cla
   }
   if (others.empty()) others.insert({.name = claim.reading});
   return {others.begin(), others.end()};
+}
+
+// Of those the ones that the claim is about, with all it says of them.
+std::vector<Quantity> claimed_quantities(const std::vector<Run>& runs, const Claim& claim) {
+  const auto detector = said<std::string>(claim, "detector");
+  const auto ood = said<std::string>(claim, "ood");
+  auto quantities = named_quantities(runs, claim);
+  std::erase_if(quantities, [&](const Quantity& quantity) {
+    return (detector && quantity.detector != *detector) || (ood && quantity.ood != *ood);
+  });
+  if (quantities.empty()) {
+    quantities = {
+        {.name = claim.reading, .ood = ood.value_or(""), .detector = detector.value_or("")}};
+  }
+  for (auto& quantity : quantities) {
+    if (const auto split = said<std::string>(claim, "split")) quantity.split = *split;
+    quantity.layer = said<std::string>(claim, "layer").value_or("");
+    quantity.gamma = said<double>(claim, "gamma");
+    quantity.shift_free = said<bool>(claim, "shift_free");
+    quantity.bias = said<bool>(claim, "bias");
+  }
+  return quantities;
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ TEST(EndLabels, LabelsFewLinesAtTheirEndsAndManyInALegend) {
   EXPECT_EQ(svg_of(figure).find("key ink"), std::string::npos);
 }
 
+TEST(EndLabels, AreNotGivenToPointsWithoutALine) {
+  auto figure = with_points({{.x = 0, .y = 1}, {.x = 1, .y = 2}});
+  figure.series[0].stroke = Stroke::points_alone;
+  EXPECT_EQ(svg_of(figure).find("key ink"), std::string::npos);
+}
+
 TEST(Legend, TakesAsManyRowsAsItNeeds) {
   EXPECT_EQ(legend({}).height, 0);
   const auto one = legend({{.label = "a"}, {.label = "b"}});

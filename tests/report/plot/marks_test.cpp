@@ -57,6 +57,19 @@ TEST(Marks, GivesEveryPointAReadout) {
   EXPECT_NE(svg.find("0.25</title></circle>"), std::string::npos);
 }
 
+TEST(Marks, ShowsPointsThatStandAloneWithoutALine) {
+  auto figure = with_points({{.x = 0, .y = 0.25, .name = "seed 7"}, {.x = 1, .y = 0.5}});
+  figure.series[0].stroke = Stroke::points_alone;
+  const auto svg = svg_of(figure);
+  EXPECT_EQ(count_of(svg, "<polyline"), 0);
+  // Two points and the key, all of them to be seen without a pointer over them.
+  EXPECT_EQ(count_of(svg, "<circle"), 3);
+  EXPECT_EQ(count_of(svg, "class=\"single\""), 2);
+  EXPECT_NE(svg.find("seed 7\n"), std::string::npos);
+  figure.series[0].points.assign(1000, {.x = 1, .y = 1});
+  EXPECT_EQ(count_of(svg_of(figure), "<circle"), 1001);  // each of them is a result
+}
+
 TEST(Histogram, ShowsEveryPopulation) {
   const auto svg = svg_of(HistogramFigure{
       .populations = {{.label = "id", .values = {1, 2}}, {.label = "ood", .values = {2, 3}}}});

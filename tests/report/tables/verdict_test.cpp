@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/report/report_runs.h"
 
 namespace kelvin::verdict_test {
@@ -54,6 +56,69 @@ Verdict verdict_on(const Runs& runs, const Claim& claim = kLowerRank) {
   const auto all = verdicts(runs, {claim});
   EXPECT_EQ(all.size(), 1);
   return all.at(0);
+}
+
+// Of each run a default reading, and others that say the opposite.
+Runs runs_with_other_readings() {
+  auto runs = pairs({{10, 49}, {11, 49}, {12, 49}});
+  for (auto& run : runs) {
+    const bool is_hot = run.config.at("train.temperature") == 100;
+    run.readings.push_back(rank_reading(is_hot ? 60 : 50, 1e-2));
+    run.readings.push_back(rank_reading(is_hot ? 70 : 50, 1e-3, /*shift_free=*/false));
+    for (const char* layer : {"fc1", "fc2"}) {
+      run.readings.push_back({.name = "gradient_rank",
+                              .value = is_hot == (layer == std::string("fc1")) ? 3.0 : 8.0,
+                              .layer = layer,
+                              .split = "test"});
+    }
+    for (const char* detector : {"msp", "neco"}) {
+      run.readings.push_back({.name = "auroc",
+                              .value = is_hot == (detector == std::string("neco")) ? 0.9 : 0.1,
+                              .split = "test",
+                              .detector = detector,
+                              .ood = "svhn"});
+    }
+  }
+  return runs;
+}
+
+Claim claim_about(const std::string& reading, const Values& of) {
+  auto claim = kLowerRank;
+  claim.reading = reading;
+  claim.of = of;
+  return claim;
+}
+
+TEST(Verdict, IsOnTheReadingThatTheClaimNames) {
+  const auto runs = runs_with_other_readings();
+  EXPECT_EQ(verdict_on(runs, claim_about("solution_rank", {})).outcome, Outcome::holds);
+  EXPECT_EQ(verdict_on(runs, claim_about("solution_rank", {{"gamma", 1e-3}})).outcome,
+            Outcome::holds);
+  const auto wide = verdict_on(runs, claim_about("solution_rank", {{"gamma", 1e-2}}));
+  EXPECT_EQ(wide.outcome, Outcome::contradicted);
+  EXPECT_EQ(wide.statement,
+            "solution rank (SR) (gamma 0.01) is lower at temperature 100 than at temperature 1");
+  const auto raw = verdict_on(runs, claim_about("solution_rank", {{"shift_free", false}}));
+  EXPECT_EQ(raw.difference.mean, 20);
+  EXPECT_EQ(verdict_on(runs, claim_about("gradient_rank", {{"layer", "fc1"}})).outcome,
+            Outcome::holds);
+  EXPECT_EQ(verdict_on(runs, claim_about("gradient_rank", {{"layer", "fc2"}})).outcome,
+            Outcome::contradicted);
+  EXPECT_EQ(verdicts(runs, {claim_about("auroc", {})}).size(), 2U);
+  EXPECT_EQ(verdict_on(runs, claim_about("auroc", {{"detector", "msp"}})).outcome, Outcome::holds);
+}
+
+TEST(Verdict, IsNotMeasuredWhereNoReadingIsAsNamed) {
+  const auto runs = runs_with_other_readings();
+  for (const auto& [reading, key, value] : {std::tuple{"solution_rank", "gamma", Value(0.5)},
+                                            {"solution_rank", "bias", Value(false)},
+                                            {"gradient_rank", "layer", Value("fc3")},
+                                            {"auroc", "detector", Value("knn")},
+                                            {"auroc", "ood", Value("cifar10")},
+                                            {"solution_rank", "split", Value("train")}}) {
+    EXPECT_EQ(verdict_on(runs, claim_about(reading, {{key, value}})).outcome, Outcome::not_measured)
+        << key;
+  }
 }
 
 TEST(Verdict, HoldsIfTheIntervalLiesOnTheClaimedSide) {
