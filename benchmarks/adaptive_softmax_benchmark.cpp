@@ -116,7 +116,7 @@ void adaptive_softmax_backward(benchmark::State& state) {
 }
 
 // Columns, MiB of float32, whether in bfloat16.
-void shapes(benchmark::internal::Benchmark* benchmark) {
+void rows_and_bytes(benchmark::internal::Benchmark* benchmark) {
   for (const int64_t size : {4, 256}) {
     for (const int64_t columns : {16, 256, 4096, 16384}) benchmark->Args({columns, size, 0});
   }
@@ -127,7 +127,7 @@ void narrow_shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK(adaptive_softmax_forward)->Apply(shapes)->Apply(narrow_shapes);
+BENCHMARK(adaptive_softmax_forward)->Apply(rows_and_bytes)->Apply(narrow_shapes);
 BENCHMARK(adaptive_softmax_backward)->Args({16, 4, 0})->Args({256, 4, 0})->Args({4096, 4, 0});
 
 }  // namespace
