@@ -202,14 +202,16 @@ std::string without_last(const std::string& name) { return name.substr(0, name.r
 void plan_tuned(PlannedSweep& sweep, const SweepPlaces& places) {
   if (sweep.tunings.empty()) return;
   std::map<std::string, std::optional<Value>> values;  // by tuning
-  for (const auto& [tuning, results, best] : sweep.tunings) {
-    if (best) values[tuning.name] = tuning.trials[*best].config.at(tuning.key);
+  const auto& only = sweep.request.only;
+  for (const auto& planned : sweep.tunings) {
+    const auto& tuning = planned.tuning;
+    if (planned.best) values[tuning.name] = tuning.trials[*planned.best].config.at(tuning.key);
     const auto& runs = sweep.recipe.runs;
     const bool is_asked_for = std::any_of(runs.begin(), runs.end(), [&](const PlannedRun& run) {
-      return run.tuning == tuning.name && (is_wanted(run.name, sweep.request.only) ||
-                                           is_wanted(without_last(run.name), sweep.request.only));
+      return run.tuning == tuning.name &&
+             (is_wanted(run.name, only) || is_wanted(without_last(run.name), only));
     });
-    if (!best && is_asked_for) sweep.undecided.push_back(tuning.name);
+    if (!planned.best && is_asked_for) sweep.undecided.push_back(tuning.name);
   }
   const auto& request = sweep.request;
   auto recipe = parse_recipe(sweep.text, request.recipe, request.scale, overrides_of(request),
