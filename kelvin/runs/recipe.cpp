@@ -60,7 +60,7 @@ void apply_values(const Values& values, PlannedCase& planned) {
 std::string take_name(Json& table, const std::string& origin) {
   check(table.is_object() && table.contains("name") && table["name"].is_string(), origin,
         ": [[case]] needs a name");
-  const std::string name = table["name"];
+  std::string name = table["name"];
   table.erase("name");
   return name;
 }
