@@ -33,7 +33,7 @@ bool prepared() {
   mallopt(M_TRIM_THRESHOLD, -1);
   return true;
 }
-const bool is_prepared = prepared();
+const bool kIsPrepared = prepared();
 
 // As published, line by line.
 torch::Tensor composed(const torch::Tensor& logits) {
@@ -65,7 +65,7 @@ torch::Tensor some_logits(const benchmark::State& state) {
   const auto columns = state.range(0);
   const auto rows = (state.range(1) << 20) / columns / 4;
   const double deviation = columns <= 256 ? 1 : 4;
-  const auto logits = deviation * torch::randn({rows, columns});
+  auto logits = deviation * torch::randn({rows, columns});
   const auto betas = adaptive_softmax_values(logits).betas;
   if ((betas > 1).to(torch::kFloat64).mean().item<double>() < 0.9) {
     throw std::runtime_error("too few rows have a beta above 1");

@@ -153,7 +153,7 @@ std::string missing_place(const Claim& claim, const Config& resolved,
     } else if (!has_any(measures_of(claim.reading, resolved), {"solution_rank"})) {
       why = "is for readings of solution_rank";
     }
-    if (!why.empty()) return key + ": " + why;
+    if (!why.empty()) return join({key, why}, ": ");
   }
   return "";
 }
