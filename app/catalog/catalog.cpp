@@ -23,6 +23,14 @@ nlohmann::ordered_json list_of(const kelvin::Registry<Entry>& registry) {
   return list;
 }
 
+nlohmann::ordered_json list_of_softmaxes() {
+  auto list = list_of(kelvin::simplex_maps());
+  for (auto& entry : list) {
+    entry["sums_to_one"] = kelvin::simplex_maps().find(entry.at("name")).sums_to_one;
+  }
+  return list;
+}
+
 // For CIFAR-10, with the settings that a run has by default.
 nlohmann::ordered_json list_of_models() {
   auto list = list_of(kelvin::models());
@@ -49,7 +57,7 @@ int main(int count, char** arguments) {
                                           {"datasets", list_of(kelvin::datasets())},
                                           {"measures", list_of(kelvin::measures())},
                                           {"detectors", list_of(kelvin::detectors())},
-                                          {"softmaxes", list_of(kelvin::simplex_maps())},
+                                          {"softmaxes", list_of_softmaxes()},
                                           {"losses", list_of(kelvin::losses())}};
   kelvin::write_file_atomically(arguments[1], catalog.dump(1) + "\n");
 }

@@ -19,7 +19,8 @@ std::vector<CatalogEntry> catalog_entries(const std::string& kind) {
                          .reference = entry.value("reference", ""),
                          .parameters = entry.value("parameters", int64_t{0}),
                          .macs = entry.value("macs", int64_t{0}),
-                         .layers = entry.value("layers", int64_t{0})});
+                         .layers = entry.value("layers", int64_t{0}),
+                         .sums_to_one = entry.value("sums_to_one", true)});
     }
   } catch (const nlohmann::json::exception& error) {
     check(false, path.string(), ": not a catalog: ", error.what());

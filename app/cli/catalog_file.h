@@ -15,6 +15,7 @@ struct CatalogEntry {
   int64_t parameters = 0;
   int64_t macs = 0;
   int64_t layers = 0;
+  bool sums_to_one = true;  // of softmaxes
 };
 
 // All entries of a kind ("models", "datasets", "measures", "detectors", "softmaxes", "losses"), as

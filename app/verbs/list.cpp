@@ -68,6 +68,15 @@ Table model_table() {
   return table;
 }
 
+Table softmax_table() {
+  Table table{.columns = {{"name"}, {"sums_to_one"}, {"summary"}, {"reference"}}};
+  for (const auto& entry : catalog_entries("softmaxes")) {
+    table.rows.push_back(
+        {entry.name, entry.sums_to_one ? "yes" : "no", entry.summary, entry.reference});
+  }
+  return table;
+}
+
 Table recipe_table() {
   Table table{.columns = {{"name"}, {"summary"}, {"runs", Alignment::right}}};
   for (const auto& [name, text] : builtin_recipes()) {
@@ -79,6 +88,7 @@ Table recipe_table() {
 
 Table table_of(const std::string& kind) {
   if (kind == "recipes") return recipe_table();
+  if (kind == "softmaxes") return softmax_table();
   return kind == "models" ? model_table() : catalog_table(kind);
 }
 

@@ -187,13 +187,13 @@ class GroupWork {
 
  private:
   KELVIN_ROW_INLINE int64_t columns() const {
-    return kVectors > 0 ? kVectors * kLanes : any_columns_;
+    return kVectors > 0 ? int64_t{kVectors} * kLanes : any_columns_;
   }
   KELVIN_ROW_INLINE int64_t padded() const { return rounded_up(columns(), kLanes); }
 
   // Whether powers are kept where the result will be, which their computation gives time to fetch.
   static constexpr bool kInPlace = std::is_same_v<Number, float>;
-  static constexpr int64_t kMost = 4 * kLanes;  // rows of a group
+  static constexpr int64_t kMost = int64_t{4} * kLanes;  // rows of a group
 
   // One number for each row of the group.
   using Each = float[kMost];

@@ -92,7 +92,8 @@ bool suits_kernel(const torch::Tensor& logits, const AdaptiveSoftmaxOptions& opt
 }
 
 // What is known of each row, [kRowFacts, rows].
-enum RowFact { kEntropy, kBeta, kSpread, kTopWeight, kLargest, kSum, kMean, kSlope, kRowFacts };
+enum class RowFact { entropy, beta, spread, top_weight, largest, sum, mean, slope };
+constexpr int64_t kRowFacts = 8;
 
 struct KnownRows {
   torch::Tensor probabilities = {};
@@ -100,7 +101,8 @@ struct KnownRows {
 };
 
 float* fact(const torch::Tensor& facts, RowFact which) {
-  return facts.defined() ? facts.data_ptr<float>() + which * facts.size(1) : nullptr;
+  return facts.defined() ? facts.data_ptr<float>() + static_cast<int64_t>(which) * facts.size(1)
+                         : nullptr;
 }
 
 int64_t rows_per_task(int64_t columns) {
@@ -123,14 +125,14 @@ KnownRows computed_rows(const torch::Tensor& logits, const AdaptiveSoftmaxOption
       .inverse_temperature = 1 / options.temperature,
       .curve = curve_of(options),
       .result = numbers<Number>(known.probabilities),
-      .numbers = {.entropy = fact(known.facts, kEntropy),
-                  .beta = fact(known.facts, kBeta),
-                  .spread = with_spreads ? fact(known.facts, kSpread) : nullptr,
-                  .top_weight = fact(known.facts, kTopWeight),
-                  .largest = fact(known.facts, kLargest),
-                  .sum = fact(known.facts, kSum),
-                  .mean = fact(known.facts, kMean),
-                  .slope = fact(known.facts, kSlope)}};
+      .numbers = {.entropy = fact(known.facts, RowFact::entropy),
+                  .beta = fact(known.facts, RowFact::beta),
+                  .spread = with_spreads ? fact(known.facts, RowFact::spread) : nullptr,
+                  .top_weight = fact(known.facts, RowFact::top_weight),
+                  .largest = fact(known.facts, RowFact::largest),
+                  .sum = fact(known.facts, RowFact::sum),
+                  .mean = fact(known.facts, RowFact::mean),
+                  .slope = fact(known.facts, RowFact::slope)}};
   parallel_for(0, rows, rows_per_task(columns),
                [&](int64_t begin, int64_t end) { adaptive_softmax_rows(work, begin, end); });
   return known;
@@ -142,18 +144,19 @@ torch::Tensor gradient_of_rows(const torch::Tensor& logits, const torch::Tensor&
                                bool detach_beta) {
   auto wanted = torch::empty_like(logits);
   const auto columns = logits.size(-1);
-  const AdaptiveSoftmaxGradient<Number> work{.logits = numbers<Number>(logits),
-                                             .gradient = numbers<Number>(incoming),
-                                             .rows = logits.numel() / columns,
-                                             .columns = columns,
-                                             .inverse_temperature = 1 / temperature,
-                                             .beta = fact(facts, kBeta),
-                                             .top_weight = fact(facts, kTopWeight),
-                                             .largest = fact(facts, kLargest),
-                                             .sum = fact(facts, kSum),
-                                             .mean = fact(facts, kMean),
-                                             .slope = detach_beta ? nullptr : fact(facts, kSlope),
-                                             .result = numbers<Number>(wanted)};
+  const AdaptiveSoftmaxGradient<Number> work{
+      .logits = numbers<Number>(logits),
+      .gradient = numbers<Number>(incoming),
+      .rows = logits.numel() / columns,
+      .columns = columns,
+      .inverse_temperature = 1 / temperature,
+      .beta = fact(facts, RowFact::beta),
+      .top_weight = fact(facts, RowFact::top_weight),
+      .largest = fact(facts, RowFact::largest),
+      .sum = fact(facts, RowFact::sum),
+      .mean = fact(facts, RowFact::mean),
+      .slope = detach_beta ? nullptr : fact(facts, RowFact::slope),
+      .result = numbers<Number>(wanted)};
   parallel_for(0, work.rows, rows_per_task(columns),
                [&](int64_t begin, int64_t end) { adaptive_softmax_gradient(work, begin, end); });
   return wanted;
@@ -186,11 +189,14 @@ class FusedAdaptiveSoftmax : public torch::autograd::Function<FusedAdaptiveSoftm
 AdaptiveSoftmaxValues values_of(const torch::Tensor& probabilities, const torch::Tensor& facts,
                                 const torch::Tensor& logits) {
   const auto shape = logits.sizes().slice(0, static_cast<size_t>(logits.dim() - 1));
+  const auto of_rows = [&](RowFact which) {
+    return facts[static_cast<int64_t>(which)].view(shape);
+  };
   return {.probabilities = probabilities,
-          .entropies = facts[kEntropy].view(shape),
-          .betas = facts[kBeta].view(shape),
-          .spreads = facts[kSpread].view(shape),
-          .top_weights = facts[kTopWeight].view(shape)};
+          .entropies = of_rows(RowFact::entropy),
+          .betas = of_rows(RowFact::beta),
+          .spreads = of_rows(RowFact::spread),
+          .top_weights = of_rows(RowFact::top_weight)};
 }
 
 AdaptiveSoftmaxValues fused_adaptive(const torch::Tensor& logits,

@@ -40,4 +40,13 @@ SimplexMap simplex_map(const std::string& name, const SimplexMap& rule) {
   };
 }
 
+torch::Tensor unmasked_counts(const torch::Tensor& logits) {
+  return (logits.detach() != kMasked).sum(-1, /*keepdim=*/true).to(logits.scalar_type());
+}
+
+torch::Tensor scaled_logits(const torch::Tensor& logits, const torch::Tensor& factors) {
+  const auto distances = logits - logits.detach().amax(-1, /*keepdim=*/true);
+  return (distances * factors).masked_fill(logits.detach() == kMasked, kMasked);
+}
+
 }  // namespace kelvin

@@ -10,15 +10,19 @@
 
 namespace kelvin {
 
-// Logits [..., n] to probabilities of the same shape and type: over the last dimension they are not
-// negative and sum to 1.  A logit of -inf is masked: its probability is exactly 0; a row of nothing
-// else is all zeros.  A temperature is the caller's: logits / T.
+// Logits [..., n] to weights of the same shape and type: over the last dimension they are not
+// negative and sum to 1, or to at most what the entry says.  A logit of -inf is masked: its weight
+// is exactly 0, and the others are as if it were not there; a row of nothing else is all zeros.  A
+// temperature is the caller's: logits / T.
 using SimplexMap = std::function<torch::Tensor(const torch::Tensor& logits)>;
 
 struct SimplexMapEntry {
   std::string summary;
   std::string reference;
   std::function<SimplexMap(Settings&)> make;
+  // Whether every row with a logit sums to 1.  If not, the weights are no distribution, and a
+  // constant added to all logits changes them.
+  bool sums_to_one = true;
 };
 
 Registry<SimplexMapEntry>& simplex_maps();
@@ -29,5 +33,12 @@ void check_logits(const std::string& name, const torch::Tensor& logits);
 // The map that `rule` is where it is defined: rows with a finite logit, in single precision or
 // better.  `name` opens messages.
 SimplexMap simplex_map(const std::string& name, const SimplexMap& rule);
+
+// How many logits of each row are not masked: [..., 1], of the logits' type.
+torch::Tensor unmasked_counts(const torch::Tensor& logits);
+
+// (logits - the largest) * factors of [..., 1], as differentiable maps that ignore a constant want
+// them: masked ones stay masked even if the factor is 0.
+torch::Tensor scaled_logits(const torch::Tensor& logits, const torch::Tensor& factors);
 
 }  // namespace kelvin

@@ -53,6 +53,16 @@ TEST(ListVerb, KnowsTheLosses) {
   }
 }
 
+TEST(ListVerb, SaysWhichSoftmaxesAreDistributions) {
+  const auto result = run_tool({"list", "softmaxes", "-o", "json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::string others;
+  for (const auto& entry : nlohmann::json::parse(result.out)) {
+    if (entry.at("sums_to_one") == "no") others += entry.at("name").get<std::string>() + " ";
+  }
+  EXPECT_EQ(others, "sigmoid softmax_off_by_one stick_breaking ");
+}
+
 TEST(ListVerb, SaysForWhichInputsTheSizesOfModelsAre) {
   const auto result = run_tool({"list", "models"}, {"COLUMNS=200"});
   EXPECT_NE(result.out.find("(macs) are those for one image of 3 x 32 x 32 and 10 classes"),

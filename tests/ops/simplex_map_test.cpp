@@ -22,13 +22,16 @@ class EverySimplexMap : public testing::TestWithParam<std::string> {
   static torch::Tensor shares(const torch::Tensor& logits) { return mapped(GetParam(), logits); }
 };
 
+// Those whose rows sum to one.
+class EveryDistribution : public EverySimplexMap {};
+
 TEST_P(EverySimplexMap, SaysWhatItIs) {
   const auto& entry = simplex_maps().find(GetParam());
   EXPECT_FALSE(entry.summary.empty());
   EXPECT_FALSE(entry.reference.empty());
 }
 
-TEST_P(EverySimplexMap, GivesSharesThatSumToOne) {
+TEST_P(EveryDistribution, GivesSharesThatSumToOne) {
   for (const double scale : {0.01, 1.0, 30.0}) {
     for (const auto type : {torch::kFloat32, torch::kFloat64}) {
       const auto logits = (scale * noise({7, 3, 19}, 1)).to(type);
@@ -50,17 +53,17 @@ TEST_P(EverySimplexMap, WorksOverTheLastDimension) {
   expect_close(shares(logits.transpose(0, 2)), shares(logits.transpose(0, 2).contiguous()), 0);
 }
 
-TEST_P(EverySimplexMap, IgnoresAConstantAddedToTheLogits) {
+TEST_P(EveryDistribution, IgnoresAConstantAddedToTheLogits) {
   const auto logits = noise({5, 11}, 3);
   expect_close(shares(logits + 17), shares(logits), 1e-13);
 }
 
-TEST_P(EverySimplexMap, GivesMoreToTheLarger) {
+TEST_P(EveryDistribution, GivesMoreToTheLarger) {
   const auto logits = std::get<0>(noise({5, 11}, 4).sort(-1));
   EXPECT_GE(shares(logits).diff().min().item<double>(), 0);
 }
 
-TEST_P(EverySimplexMap, GivesEqualLogitsEqualShares) {
+TEST_P(EveryDistribution, GivesEqualLogitsEqualShares) {
   expect_close(shares(torch::full({4}, 1.5)), torch::full({4}, 0.25), 1e-7);
   expect_close(shares(doubles({-7})), doubles({1}), 0);
 }
@@ -100,17 +103,13 @@ TEST_P(EverySimplexMap, HasFiniteGradientsBesideMaskedLogits) {
   EXPECT_GT(leaf.grad().abs().max().item<double>(), 0);
 }
 
-TEST_P(EverySimplexMap, SurvivesHugeLogits) {
+TEST_P(EveryDistribution, SurvivesHugeLogits) {
   for (const auto type : {torch::kFloat32, torch::kFloat64, torch::kBFloat16}) {
     const auto far = torch::tensor({0.0, 1e6, -1e6, 5e5}).to(type);
     expect_close(shares(far), doubles({0, 1, 0, 0}), 0);
     const auto tied = torch::tensor({-1e6, 1e6, 1e6, 0.0}).to(type);
     expect_close(shares(tied), doubles({0, 0.5, 0.5, 0}), 1e-7);
-    auto leaf = (1e6 * noise({6, 40}, 10)).to(type).requires_grad_();
-    const auto result = shares(leaf);
-    expect_close(result.sum(-1), torch::ones(6), 0.01);
-    result.square().sum().backward();
-    EXPECT_TRUE(torch::isfinite(leaf.grad()).all().item<bool>());
+    expect_close(shares((1e6 * noise({6, 40}, 10)).to(type)).sum(-1), torch::ones(6), 0.01);
   }
 }
 
@@ -161,15 +160,77 @@ TEST_P(EverySimplexMap, RejectsWhatAreNoLogits) {
             name + ": logits must be floating-point numbers, are long int");
 }
 
+TEST_P(EverySimplexMap, GivesWeightsFromZeroToOneAndSaysWhetherTheySumToOne) {
+  for (const double shift : {-5.0, 0.0, 5.0}) {
+    const auto result = shares(3 * noise({20, 9}, 14) + shift);
+    EXPECT_GE(result.min().item<double>(), 0);
+    EXPECT_LE(result.max().item<double>(), 1);
+  }
+  // Low ones, of which many maps make little.
+  const auto sums = shares(3 * noise({20, 9}, 14) - 5).sum(-1);
+  const double off = (sums - 1).abs().max().item<double>();
+  EXPECT_EQ(off < 1e-12, simplex_maps().find(GetParam()).sums_to_one) << off;
+}
+
+TEST_P(EverySimplexMap, TakesRowsOfOne) {
+  for (const double logit : {-30.0, 0.0, 2.0}) {
+    auto leaf = doubles({logit}).view({1, 1}).requires_grad_();
+    const auto result = shares(leaf);
+    EXPECT_EQ(result.sizes(), (torch::IntArrayRef{1, 1}));
+    EXPECT_LE(result.item<double>(), 1);
+    if (simplex_maps().find(GetParam()).sums_to_one) {
+      EXPECT_EQ(result.item<double>(), 1);
+    }
+    result.sum().backward();
+    EXPECT_TRUE(torch::isfinite(leaf.grad()).all().item<bool>());
+  }
+  // Another that is masked is none.
+  expect_close(shares(doubles({2, kMasked})).narrow(0, 0, 1), shares(doubles({2})), 1e-15);
+}
+
+TEST_P(EverySimplexMap, HasFiniteGradientsAtHugeLogits) {
+  for (const auto type : {torch::kFloat32, torch::kFloat64, torch::kBFloat16}) {
+    auto leaf = (1e6 * noise({6, 40}, 10)).to(type).requires_grad_();
+    shares(leaf).square().sum().backward();
+    EXPECT_TRUE(torch::isfinite(leaf.grad()).all().item<bool>());
+  }
+}
+
+std::vector<std::string> names_of_distributions() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : simplex_maps().entries()) {
+    if (entry.sums_to_one) names.push_back(name);
+  }
+  return names;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EverySimplexMap, testing::ValuesIn(simplex_maps().names()),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, EveryDistribution, testing::ValuesIn(names_of_distributions()),
                          [](const auto& info) { return info.param; });
 
 TEST(SimplexMaps, HaveNames) {
   EXPECT_EQ(simplex_maps().names(),
-            (std::vector<std::string>{"adaptive", "entmax15", "softmax", "sparsemax", "top_k"}));
+            (std::vector<std::string>{"adaptive", "alpha_entmax", "asentmax", "entmax15", "log_n",
+                                      "sigmoid", "softmax", "softmax_off_by_one", "sparsemax",
+                                      "ssmax", "stick_breaking", "top_k"}));
   EXPECT_TRUE(error_of([] {
-                simplex_maps().find("entmax");
-              }).starts_with("no softmax named 'entmax'; did you mean 'entmax15'?"));
+                simplex_maps().find("entmax51");
+              }).starts_with("no softmax named 'entmax51'; did you mean 'entmax15'?"));
+}
+
+TEST(UnmaskedCounts, LeaveMaskedLogitsOut) {
+  const auto logits = torch::tensor({{1.0, kMasked, 2.0}, {kNan, 0.0, 1.0}}, torch::kFloat32);
+  const auto counts = unmasked_counts(logits);
+  EXPECT_EQ(counts.scalar_type(), torch::kFloat32);
+  expect_close(counts, torch::tensor({{2}, {3}}), 0);
+}
+
+TEST(ScaledLogits, KeepMaskedOnesAtAnyFactor) {
+  const auto logits = torch::tensor({{1.0, kMasked, 3.0}, {0.0, -1.0, kMasked}}, torch::kFloat64);
+  const auto scaled = scaled_logits(logits, doubles({2, 0}).view({2, 1}));
+  EXPECT_TRUE(
+      scaled.equal(torch::tensor({{-4.0, kMasked, 0.0}, {0.0, 0.0, kMasked}}, torch::kFloat64)));
 }
 
 TEST(SimplexMaps, GrowSparserFromSoftmaxToSparsemax) {
