@@ -22,8 +22,9 @@ KELVIN_ROW_INLINE Floats<kLanes> largest_in(const ReadRow<Number>& row, int64_t 
                                             int64_t end) {
   const auto least = all_lanes<kLanes>(kLowestNumber);
   Floats<kLanes> tops[4] = {least, least, least, least};  // or each would wait for the one before
+  constexpr int64_t kStep = int64_t{4} * kLanes;
   auto i = begin;
-  for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
+  for (; i + kStep <= end; i += kStep) {
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       tops[k] = larger(load_lanes<kLanes>(row.numbers + i + k * kLanes), tops[k]);

@@ -105,7 +105,8 @@ TEST_P(AdaptiveSoftmaxKernel, StreamsTheSameWhereTheLargestComesLast) {
   constexpr int64_t kColumns = 5 * kRowBlock + 3;
   auto logits = random_floats(kColumns, 1, 3);
   for (int64_t i = 0; i < kColumns; ++i) {
-    logits[static_cast<size_t>(i)] += 0.8F * static_cast<float>(i / kRowBlock);
+    const auto block = i / kRowBlock;
+    logits[static_cast<size_t>(i)] += 0.8F * static_cast<float>(block);
   }
   expect_exact(logits, kColumns, run(logits, kColumns, GetParam()));
   std::reverse(logits.begin(), logits.end());

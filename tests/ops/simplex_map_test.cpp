@@ -96,7 +96,7 @@ TEST_P(EverySimplexMap, GivesNothingWhereAllIsMasked) {
 TEST_P(EverySimplexMap, HasFiniteGradientsBesideMaskedLogits) {
   auto logits = noise({3, 5}, 8);
   logits.select(1, 2).fill_(kMasked);
-  auto leaf = logits.requires_grad_();
+  const auto& leaf = logits.requires_grad_();
   (shares(leaf) * noise({3, 5}, 9)).sum().backward();
   EXPECT_TRUE(torch::isfinite(leaf.grad()).all().item<bool>());
   expect_close(leaf.grad().select(1, 2), torch::zeros(3), 0);
