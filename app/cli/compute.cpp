@@ -51,8 +51,8 @@ int compute(const std::string& verb, const CommonFlags& flags,
             const std::function<void(const ComputeLibrary&, const RunContext&)>& work,
             const std::function<void()>& on_failure) {
   const auto compute_library = load_compute_library(flags.threads());
-  catch_interrupts(SecondInterrupt::exits);
   try {
+    const BriefInterrupts interruptible;
     ProgressBar bar(flags.is_quiet());
     auto context = run_context(bar);
     context.data_folder = flags.data_folder();

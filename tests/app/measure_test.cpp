@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "kelvin/core/text.h"
 #include "kelvin/report/tables/text_table.h"
@@ -89,6 +92,27 @@ TEST(MeasureVerb, HasOneRowPerLayer) {
   EXPECT_NE(result.out.find("\nfirst "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("\nsecond "), std::string::npos) << result.out;
   for (const auto& line : split(result.out, '\n')) EXPECT_LE(shown_width(line), 80U) << line;
+}
+
+// Probes of so wide layers invert matrices for most of a minute, and ask nothing meanwhile.
+TEST(MeasureVerb, EndsSoonAfterAnInterruptWithinASolve) {
+  const TemporaryFolder folder;
+  const auto run = folder / "run";
+  const auto trained = run_tool({"train", "--model", "resnet10", "--dataset", "glyphs10",
+                                 "--epochs", "1", "-b", "100", "--output", run, "model.width=0.25",
+                                 "data.train_samples=100", "data.test_samples=50",
+                                 "measure.names=[]", "measure.epoch_samples=50"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const auto before = whole_file(run + "/readings.jsonl");
+  StartedCommand command(tool_words(
+      {"measure", run, "--measures", "linear_probe", "--threads", "1", "measure.linear_probe.pool=16"}));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  command.send(SIGTERM);
+  const auto result = command.wait();
+  EXPECT_EQ(result.exit_code, 143) << result.err;
+  EXPECT_EQ(result.err, "kelvin: stopped while computing\n");
+  EXPECT_LT(result.seconds, 12);
+  EXPECT_EQ(whole_file(run + "/readings.jsonl"), before);
 }
 
 }  // namespace kelvin::measure_test
