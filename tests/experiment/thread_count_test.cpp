@@ -48,16 +48,25 @@ class ThreadCountSlow : public testing::TestWithParam<std::string> {
   std::shared_ptr<Model> model_;
 };
 
+// Gradients are float32 sums over samples, which threads share, as in training; all else is float64
+// on a forward pass of equal bits.  Rounding of a matrix moves each of its singular values by the
+// same amount, that of the largest.
 void expect_equal_up_to_rounding(const Readings& actual, const Readings& expected) {
   ASSERT_EQ(actual.size(), expected.size());
+  double largest = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     auto fields = fields_of(actual[i]);
     auto wanted = fields_of(expected[i]);
     fields.erase("value");
     wanted.erase("value");
-    EXPECT_EQ(fields.at("name"), wanted.at("name"));
-    EXPECT_NEAR(actual[i].value, expected[i].value, 1e-9 * std::abs(expected[i].value) + 1e-12)
-        << wanted;
+    EXPECT_EQ(fields, wanted);
+    auto rounding = 1e-9 * std::abs(expected[i].value) + 1e-12;
+    if (expected[i].name == "gradient_singular_value") {
+      if (expected[i].index == 0) largest = expected[i].value;
+      ASSERT_GE(largest, expected[i].value);
+      rounding = 2e-6 * largest;
+    }
+    EXPECT_NEAR(actual[i].value, expected[i].value, rounding) << wanted;
   }
 }
 
