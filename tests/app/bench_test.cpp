@@ -96,7 +96,7 @@ TEST(BenchTrain, AgreesWithPyTorch) {
 }
 
 // Every family of networks that PyTorch's side has, small.
-TEST(BenchTrain, AgreesWithPyTorchOnNetworksOfAllFamilies) {
+TEST(BenchTrainSlow, AgreesWithPyTorchOnNetworksOfAllFamilies) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> networks = {
       {"resnet20", {"model.width=0.25"}},
       {"resnet18", {"model.width=0.125", "--precision", "bf16"}},

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -238,7 +239,19 @@ TEST_P(ModelPaths, AreAsFarFromDoublePrecisionInBfloat16) {
   EXPECT_NEAR(std::log2(fast.norm().item<double>() / reference.norm().item<double>()), 0, 0.5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Registered, ModelPaths, testing::ValuesIn(models().names()),
+// One of each way to be built; larger ones have more of the same layers.
+const std::set<std::string> kSmallest = {"mlp",   "resnet10", "resnet20",
+                                         "vgg11", "vgg11_bn", "vit_tiny"};
+
+std::vector<std::string> larger_models() {
+  auto names = models().names();
+  std::erase_if(names, [](const auto& name) { return kSmallest.contains(name); });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Smallest, ModelPaths, testing::ValuesIn(kSmallest),
+                         [](const auto& param_info) { return param_info.param; });
+INSTANTIATE_TEST_SUITE_P(LargerSlow, ModelPaths, testing::ValuesIn(larger_models()),
                          [](const auto& param_info) { return param_info.param; });
 
 }  // namespace kelvin::layers_test

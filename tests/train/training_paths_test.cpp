@@ -67,7 +67,7 @@ double mean_of_last(const torch::Tensor& losses) {
   return losses.slice(0, -16).mean().item<double>();
 }
 
-TEST(TrainingPaths, HaveTheSameLossesOverTwoHundredSteps) {
+TEST(TrainingPathsSlow, HaveTheSameLossesOverTwoHundredSteps) {
   for (const auto& network : kNetworks) {
     const auto reference = losses_of(network, true, Precision::fp32);
     const auto fast = losses_of(network, false, Precision::fp32);
@@ -80,7 +80,7 @@ TEST(TrainingPaths, HaveTheSameLossesOverTwoHundredSteps) {
 }
 
 // Rounding to bfloat16 is a disturbance of some per cent at every step, on either path.
-TEST(TrainingPaths, HaveTheSameLossesInBfloat16ButForItsRounding) {
+TEST(TrainingPathsSlow, HaveTheSameLossesInBfloat16ButForItsRounding) {
   if (!multiplies_bfloat16(torch::kCPU)) GTEST_SKIP() << "no products of bfloat16";
   for (const auto& network : kNetworks) {
     const auto exact = losses_of(network, true, Precision::fp32);
