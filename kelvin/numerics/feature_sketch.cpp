@@ -215,7 +215,9 @@ torch::Tensor FeatureSketch::hashed(const torch::Tensor& rows) const {
 // it is off by up to 0.4 %, by chance, so a sum of thousands of them hardly is, and the rounding of
 // the sum adds a millionth to the variance; around the mean, so that a large one costs no digits.
 torch::Tensor FeatureSketch::along_anchors(const torch::Tensor& rows) const {
-  if (!has_rounded_anchors()) return rows.matmul(anchors_);
+  if (!has_rounded_anchors()) {
+    return rows.sub(sample_mean_).matmul(anchors_).add_(mean_along_anchors_);
+  }
   const auto around_mean = centred_rounding(rows, sample_mean_).matmul(anchors_);
   return around_mean.to(torch::kFloat32).add_(mean_along_anchors_);
 }
