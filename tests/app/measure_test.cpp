@@ -105,7 +105,8 @@ TEST(MeasureVerb, EndsSoonAfterAnInterruptWithinASolve) {
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const auto before = whole_file(run + "/readings.jsonl");
   StartedCommand command(tool_words(
-      {"measure", run, "--measures", "linear_probe", "--threads", "1", "measure.linear_probe.pool=16"}));
+      {"measure", run, "-q", "--measures", "linear_probe", "--threads", "1",
+       "measure.linear_probe.pool=16"}));
   std::this_thread::sleep_for(std::chrono::seconds(5));
   command.send(SIGTERM);
   const auto result = command.wait();
