@@ -8,8 +8,8 @@ enum class SecondInterrupt { exits, is_counted };
 // From now on SIGINT, SIGTERM and SIGHUP do not end the process but are counted.
 void catch_interrupts(SecondInterrupt second);
 
-// While it lives, for a process that has nothing to save: one that still computes some seconds after
-// the first of them, because a solver looks at nothing else, ends then.
+// While it lives, for a process that has nothing to save: one that still computes some seconds
+// after the first of them, because a solver looks at nothing else, ends then.
 class BriefInterrupts {
  public:
   BriefInterrupts();

@@ -38,10 +38,19 @@ std::string blas_library() {
   return unresolved ? found.dli_fname : path.string();
 }
 
+// The processor whose kernels OpenBLAS chose when it was loaded, which OPENBLAS_CORETYPE may do for
+// it: others round otherwise.  Empty for another BLAS.
+std::string blas_kernels() {
+  using Name = const char* (*)();
+  const auto name = reinterpret_cast<Name>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  return name == nullptr ? "" : name();
+}
+
 Json versions(const VersionsRequest& /*request*/, const RunContext& /*context*/) {
   return {{"torch", TORCH_VERSION},
           {"blas", described("BLAS_INFO=")},
           {"blas_library", blas_library()},
+          {"blas_kernels", blas_kernels()},
           {"cpu_capability", described("CPU capability usage: ")},
           {"threads", at::get_num_threads()}};
 }

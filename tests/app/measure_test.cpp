@@ -98,15 +98,14 @@ TEST(MeasureVerb, HasOneRowPerLayer) {
 TEST(MeasureVerb, EndsSoonAfterAnInterruptWithinASolve) {
   const TemporaryFolder folder;
   const auto run = folder / "run";
-  const auto trained = run_tool({"train", "--model", "resnet10", "--dataset", "glyphs10",
-                                 "--epochs", "1", "-b", "100", "--output", run, "model.width=0.25",
-                                 "data.train_samples=100", "data.test_samples=50",
-                                 "measure.names=[]", "measure.epoch_samples=50"});
+  const auto trained =
+      run_tool({"train", "--model", "resnet10", "--dataset", "glyphs10", "--epochs", "1", "-b",
+                "100", "--output", run, "model.width=0.25", "data.train_samples=100",
+                "data.test_samples=50", "measure.names=[]", "measure.epoch_samples=50"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const auto before = whole_file(run + "/readings.jsonl");
-  StartedCommand command(tool_words(
-      {"measure", run, "-q", "--measures", "linear_probe", "--threads", "1",
-       "measure.linear_probe.pool=16"}));
+  StartedCommand command(tool_words({"measure", run, "-q", "--measures", "linear_probe",
+                                     "--threads", "1", "measure.linear_probe.pool=16"}));
   std::this_thread::sleep_for(std::chrono::seconds(5));
   command.send(SIGTERM);
   const auto result = command.wait();

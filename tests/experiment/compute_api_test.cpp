@@ -118,6 +118,9 @@ TEST(ComputeApi, KnowsTheVersionsItComputesWith) {
   EXPECT_EQ(versions.at("torch"), TORCH_VERSION);
   EXPECT_NE(versions.at("cpu_capability"), "unknown");
   EXPECT_FALSE(versions.at("blas").get<std::string>().empty());
+  const auto path = versions.at("blas_library").get<std::string>();
+  const auto kernels = versions.at("blas_kernels").get<std::string>();
+  EXPECT_EQ(kernels.empty(), path.find("openblas") == std::string::npos) << path;
 }
 
 TEST(ComputeApi, SetsTheThreads) {

@@ -20,6 +20,7 @@ constexpr std::array kFacts = {Fact{"/versions/threads", "threads"},
                                Fact{"/machine/cpu_features", "processor features"},
                                Fact{"/versions/blas", "BLAS"},
                                Fact{"/versions/blas_library", "BLAS library"},
+                               Fact{"/versions/blas_kernels", "kernels of the BLAS"},
                                Fact{"/versions/torch", "LibTorch"}};
 
 Json value_of(const Json& metadata, const Fact& fact) {

@@ -40,6 +40,16 @@ TEST(SameArithmetic, NamesAllThatDiffers) {
             "nevertheless");
 }
 
+TEST(SameArithmetic, RefusesKernelsOfAnotherProcessor) {
+  auto then = metadata();
+  then["versions"]["blas_kernels"] = "Haswell";
+  auto now = metadata();
+  now["versions"]["blas_kernels"] = "SkylakeX";
+  EXPECT_EQ(error_of([&] { check_same_arithmetic("run", then, now); }),
+            "run: would not go on to the same bits: kernels of the BLAS \"SkylakeX\" instead of "
+            "\"Haswell\"; --inexact does it nevertheless");
+}
+
 TEST(SameArithmetic, RefusesWhatIsNotKnown) {
   EXPECT_NE(error_of([] { check_same_arithmetic("run", Json::object(), metadata()); }), "");
 }
