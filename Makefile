@@ -14,7 +14,7 @@ BUILD := cmake --build build --parallel $(JOBS)
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: demo test test-slow build check format tidy bench install clean help configure
+.PHONY: demo test test-slow build check format tidy bench results install clean help configure
 .PHONY: tests-configured needs-build needs-test needs-lint needs-bench
 
 demo: needs-build build/build.ninja  ## the method on embedded data: a table and a report
@@ -57,6 +57,10 @@ bench: needs-bench tests-configured  ## build and run the benchmarks; those on r
 		benchmarks/decode_speed.py --tool build/kelvin_decode_speed --images "$$KELVIN_DATA/tiny-imagenet-100" && \
 		benchmarks/measure_speed.py --tool build/kelvin_measure_speed --data "$$KELVIN_DATA" && \
 		benchmarks/probe_speed.py --tool build/kelvin_probe_speed --data "$$KELVIN_DATA" --one-of-each-width; fi
+
+results: needs-build build/build.ninja  ## print the pages of results/ anew from kept readings
+	@$(BUILD) --target kelvin_tool catalog
+	@scripts/print-results
 
 install: build  ## install under PREFIX (/usr/local), below DESTDIR if given
 	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
