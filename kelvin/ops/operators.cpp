@@ -2,7 +2,13 @@
 
 #include <torch/library.h>
 
+#include <algorithm>
+#include <string>
+
+#include "kelvin/core/check.h"
+#include "kelvin/ops/adaptive_attention.h"
 #include "kelvin/ops/cross_entropy.h"
+#include "kelvin/ops/libtorch.h"
 #include "kelvin/ops/neco.h"
 #include "kelvin/ops/numerical_rank.h"
 
@@ -29,6 +35,31 @@ torch::Tensor neco(const torch::Tensor& features, const torch::Tensor& train_fea
                      {.scaler = scaler, .raw_denominator = raw_denominator});
 }
 
+torch::Tensor attention(const torch::Tensor& query, const torch::Tensor& key,
+                        const torch::Tensor& value, double temperature, const OptionalTensor& mask,
+                        bool is_causal, OptionalDouble scale, c10::ArrayRef<double> coefficients,
+                        bool detach_beta, double floor, OperatorText past_the_peak,
+                        double threshold) {
+  AdaptiveAttentionOptions options{.softmax = {.floor = floor,
+                                               .threshold = threshold,
+                                               .past_the_peak = past_the_peak_named(
+                                                   "adaptive_attention: past_the_peak",
+                                                   {past_the_peak.data(), past_the_peak.size()}),
+                                               .temperature = temperature,
+                                               .detach_beta = detach_beta},
+                                   .is_causal = is_causal,
+                                   .mask = mask.value_or(torch::Tensor())};
+  auto& terms = options.softmax.coefficients;
+  check(coefficients.size() == terms.size(), "adaptive_attention: coefficients must be ",
+        terms.size(), " numbers, of the highest power first, got ", coefficients.size());
+  std::copy(coefficients.begin(), coefficients.end(), terms.begin());
+  if (scale.has_value()) {
+    check(*scale > 0, "adaptive_attention: scale must be above 0, got ", *scale);
+    options.scale = *scale;
+  }
+  return adaptive_attention(query, key, value, options);
+}
+
 TORCH_LIBRARY_FRAGMENT(kelvin, library) {
   // The tensor first: Python would take a tensor for a number, and its gradient would be lost.
   library.def(
@@ -44,6 +75,13 @@ TORCH_LIBRARY_FRAGMENT(kelvin, library) {
       "neco(Tensor features, Tensor train_features, int dimensions, *, bool scaler=True, bool "
       "raw_denominator=False) -> Tensor",
       neco);
+  library.def(
+      "adaptive_attention(Tensor query, Tensor key, Tensor value, float temperature=1.0, *, "
+      "Tensor? "
+      "mask=None, bool is_causal=False, float? scale=None, float[] coefficients=[-0.037, 0.481, "
+      "-2.3, 4.917, -1.791], bool detach_beta=False, float floor=1.0, str past_the_peak=\"fall\", "
+      "float threshold=0.5) -> Tensor",
+      attention);
 }
 
 }  // namespace

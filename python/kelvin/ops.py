@@ -193,6 +193,27 @@ def stick_breaking(x: Tensor, temperature: float = 1.0, *, dim: int = -1, mask: 
     return torch.ops.kelvin.stick_breaking(x, temperature, dim=dim, mask=mask)
 
 
+def adaptive_attention(query: Tensor, key: Tensor, value: Tensor, temperature: float = 1.0, *,
+                       mask: Optional[Tensor] = None, is_causal: bool = False, scale: Optional[float] = None,
+                       coefficients: List[float] = [-0.037, 0.481, -2.3, 4.917, -1.791], detach_beta: bool = False,
+                       floor: float = 1.0, past_the_peak: str = "fall", threshold: float = 0.5) -> Tensor:
+    """adaptive_softmax(scale query key^T) value of [samples, heads, tokens, width] each, as
+    `scaled_dot_product_attention` takes them. On the CPU in float32 and bfloat16 the matrix of weights is never in memory.
+
+    mask: booleans that expand to [samples, heads, queries, keys]: True where a query sees a key.
+    is_causal: whether a query sees no key behind the one of its own place.
+    scale: by default one over the root of the width.
+    coefficients and the others: as of `adaptive_softmax`.
+
+        >>> query, key = torch.ones(1, 1, 1, 1), torch.tensor([0.0, 0.5, 1.0, 2.0]).view(1, 1, 4, 1)
+        >>> kelvin.ops.adaptive_attention(query, key, torch.eye(4).view(1, 1, 4, 4)).flatten()
+        tensor([0.0402, 0.0824, 0.1688, 0.7085])
+    """
+    return torch.ops.kelvin.adaptive_attention(query, key, value, temperature, mask=mask, is_causal=is_causal, scale=scale,
+                                               coefficients=coefficients, detach_beta=detach_beta, floor=floor,
+                                               past_the_peak=past_the_peak, threshold=threshold)
+
+
 def temperature_cross_entropy(logits: Tensor, labels: Tensor, temperature: float | Tensor = 1.0, *,
                               smoothing: float = 0.0) -> Tensor:
     """The mean cross-entropy of softmax(logits / temperature), logits [samples, classes], labels [samples].

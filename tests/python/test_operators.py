@@ -1,4 +1,4 @@
-"""Losses and measures as operators of PyTorch, all operators in compiled code, and their library."""
+"""Attention, losses and measures as operators of PyTorch, all operators in compiled code, and their library."""
 import doctest
 import inspect
 import os
@@ -9,12 +9,79 @@ import unittest
 import support
 import numpy as np
 import torch
-from map_oracle import MAPS
+from map_oracle import MAPS, expected
 
 import kelvin
 
 ops = kelvin.ops
-OTHERS = ["temperature_cross_entropy", "numerical_rank", "neco"]
+OTHERS = ["adaptive_attention", "temperature_cross_entropy", "numerical_rank", "neco"]
+class Attention(unittest.TestCase):
+    def tokens(self, dtype=torch.float64, queries=11, keys=37):
+        generator = torch.Generator().manual_seed(8)
+        return [2 * torch.randn(2, 3, count, width, generator=generator, dtype=torch.float64).to(dtype)
+                for count, width in ((queries, 8), (keys, 8), (keys, 5))]
+
+    def test_is_that_of_numpy(self):
+        padding = torch.arange(37) < torch.tensor([20, 37]).view(2, 1, 1, 1)
+        for dtype, close in ((torch.float64, 1e-12), (torch.float32, 3e-5), (torch.bfloat16, 0.03)):
+            q, k, v = self.tokens(dtype)
+            for mask, is_causal in ((None, False), (padding, False), (None, True), (padding, True)):
+                seen = torch.ones(2, 3, 11, 37, dtype=torch.bool)
+                seen = seen & padding if mask is not None else seen
+                seen = seen.tril() if is_causal else seen
+                logits = torch.from_numpy(0.3 * (q.double().numpy() @ k.double().numpy().swapaxes(2, 3)))
+                wanted = expected("adaptive_softmax", logits, 1.7, seen) @ v.double().numpy()
+                result = ops.adaptive_attention(q, k, v, 1.7, mask=mask, is_causal=is_causal, scale=0.3)
+                self.assertEqual(result.dtype, dtype)
+                self.assertLess(np.abs(result.double().numpy() - wanted).max(), close)
+
+    def test_has_gradients(self):
+        mask = torch.rand(4, 6, generator=torch.Generator().manual_seed(9)) < 0.8
+        leaves = [each.requires_grad_() for each in self.tokens(queries=4, keys=6)]
+        self.assertTrue(torch.autograd.gradcheck(
+            lambda q, k, v: ops.adaptive_attention(q, k, v, mask=mask, is_causal=True), leaves))
+        for dtype, close in ((torch.float32, 1e-4), (torch.bfloat16, 0.1)):
+            halves = [each.detach().to(dtype).requires_grad_() for each in leaves]
+            exact = [each.detach().double().requires_grad_() for each in halves]
+            for each in (halves, exact):
+                ops.adaptive_attention(*each, mask=mask).square().sum().backward()
+            for one, other in zip(halves, exact):
+                self.assertEqual(one.grad.dtype, dtype)
+                self.assertLess((one.grad - other.grad).abs().max(), close * other.grad.abs().max())
+
+    def test_is_scripted_traced_and_meta(self):
+        tokens = self.tokens(torch.float32)
+        unit = torch.jit.CompilationUnit("def forward(q, k, v):\n"
+                                         "    return torch.ops.kelvin.adaptive_attention(q, k, v, is_causal=True)\n")
+        traced = torch.jit.trace(lambda q, k, v: ops.adaptive_attention(q, k, v, is_causal=True), tokens)
+        wanted = ops.adaptive_attention(*tokens, is_causal=True)
+        for each in (unit.forward, traced):
+            self.assertTrue(torch.equal(each(*tokens), wanted))
+        self.assertEqual(ops.adaptive_attention(*(each.to("meta") for each in tokens)).shape, (2, 3, 11, 5))
+
+    def test_refuses_what_does_not_fit(self):
+        q, k, v = self.tokens()
+        for text, call in {
+                "queries, keys and values must be of one floating type, are Double, Float and Double":
+                    lambda f: f(q, k.float(), v),
+                "needs queries, keys and values [samples, heads, tokens, width], got 3, 4 and 4 dimensions":
+                    lambda f: f(q[0], k, v),
+                "sizes of queries, keys and values must fit, are [2, 3, 11, 8], [2, 3, 37, 8] and [2, 3, 11, 8]":
+                    lambda f: f(q, k, q),
+                "temperature must be a finite number above 0, got -1": lambda f: f(q, k, v, -1.0),
+                "scale must be above 0, got 0": lambda f: f(q, k, v, scale=0.0),
+                "past_the_peak: must be fall, hold or grow, got 'stay'": lambda f: f(q, k, v, past_the_peak="stay"),
+                "coefficients must be 5 numbers, of the highest power first, got 1":
+                    lambda f: f(q, k, v, coefficients=[1.0]),
+                "the mask must be boolean, true where a query sees a key, of at most 4 dimensions":
+                    lambda f: f(q, k, v, mask=torch.ones(11, 37)),
+                "the mask must have the sizes [2, 3, 11, 37] of the logits or expand to them, has [37, 11]":
+                    lambda f: f(q, k, v, mask=torch.ones(37, 11, dtype=torch.bool))}.items():
+            with self.assertRaises(RuntimeError) as raised:
+                call(ops.adaptive_attention)
+            self.assertEqual(str(raised.exception), f"adaptive_attention: {text}")
+
+
 class CrossEntropy(unittest.TestCase):
     logits = 3 * torch.randn(20, 7, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     labels = torch.arange(20) % 7
@@ -185,6 +252,10 @@ class Compiled(unittest.TestCase):
     def test_masks(self):
         x = torch.randn(6, 11, generator=torch.Generator().manual_seed(5))
         self.assert_same(lambda x, mask: ops.adaptive_softmax(x, mask=mask), x, x < 1)
+
+    def test_attention(self):
+        q, k, v = (torch.randn(6, 2, 4, 8, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2, 3))
+        self.assert_same(lambda q, k, v: ops.adaptive_attention(q, k, v, is_causal=True), q, k, v)
 
     def test_losses_and_measures(self):
         x = torch.randn(6, 11, generator=torch.Generator().manual_seed(5))
