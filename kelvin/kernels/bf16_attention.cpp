@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kelvin/kernels/aligned_vector.h"
-#include "kelvin/kernels/bf16_products.h"
+#include "kelvin/kernels/bf16_panels.h"
 
 namespace kelvin {
 
@@ -14,50 +14,6 @@ bool has_bf16_attention() { return has_bf16_products(); }
 namespace {
 
 constexpr int64_t kLanes = kBf16Lanes;
-
-// A matrix of one head, [tokens, width], `step` numbers from one token to the next.
-template <class Number>
-struct HeadRows {
-  Number* data = nullptr;
-  int64_t step = 0;
-};
-
-// Rows of the head as right factors of products whose terms are its width: [tokens / 16, width / 2,
-// 16] pairs; tokens beyond the last are zeros.
-KELVIN_BF16 void pack_transposed(const HeadRows<const Bf16>& rows, int64_t tokens, int64_t width,
-                                 uint32_t* to) {
-  for (int64_t token = 0; token < tokens; token += kLanes) {
-    for (int64_t place = 0; place < width; place += 2 * kLanes) {
-      __m512i block[kLanes];
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kLanes; ++i) {
-        block[i] = token + i < tokens
-                       ? _mm512_loadu_si512(rows.data + (token + i) * rows.step + place)
-                       : _mm512_setzero_si512();
-      }
-      transpose(block);
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kLanes; ++i) {
-        _mm512_storeu_si512(to + token * (width / 2) + (place / 2 + i) * kLanes, block[i]);
-      }
-    }
-  }
-}
-
-// As right factors of products whose terms are its tokens: [width / 16, tokens / 2, 16] pairs, for
-// so many pairs; tokens beyond the last are zeros.
-KELVIN_BF16 void pack_pairs(const HeadRows<const Bf16>& rows, int64_t tokens, int64_t width,
-                            int64_t pairs, uint32_t* to) {
-  for (int64_t pair = 0; pair < pairs; ++pair) {
-    const auto token = 2 * pair;
-    for (int64_t place = 0; place < width; place += kLanes) {
-      const auto* from = rows.data + token * rows.step + place;
-      const auto first = token < tokens ? wide(from) : _mm512_setzero_ps();
-      const auto second = token + 1 < tokens ? wide(from + rows.step) : _mm512_setzero_ps();
-      store_pairs(reinterpret_cast<Bf16*>(to + place * pairs + pair * kLanes), first, second);
-    }
-  }
-}
 
 // Makes attention weights of a row of logits; those beyond the last token become zero.
 KELVIN_BF16 void softmax_row(float* row, int64_t tokens, float factor) {
@@ -102,18 +58,6 @@ KELVIN_BF16 void softmax_row_back(const float* weights, int64_t columns, float f
   for (int64_t i = 0; i < columns; i += kLanes) {
     const auto distance = _mm512_loadu_ps(gradients + i) - mean;
     _mm512_storeu_ps(gradients + i, scale * _mm512_loadu_ps(weights + i) * distance);
-  }
-}
-
-KELVIN_BF16 void round_row(const float* row, int64_t columns, Bf16* to) {
-  for (int64_t i = 0; i < columns; i += kLanes) store(to + i, wide(row + i));
-}
-
-// Two rows, pairs of them next to each other.
-KELVIN_BF16 void round_rows(const float* first, const float* second, int64_t columns,
-                            uint32_t* to) {
-  for (int64_t i = 0; i < columns; i += kLanes) {
-    store_pairs(reinterpret_cast<Bf16*>(to + i), wide(first + i), wide(second + i));
   }
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kelvin/core/check.h"
-#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 #include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {

@@ -9,6 +9,7 @@
 #include "kelvin/numerics/gram.h"
 #include "kelvin/numerics/spectrum.h"
 #include "kelvin/ops/layer_matrices.h"
+#include "kelvin/ops/numerical_rank.h"
 #include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {

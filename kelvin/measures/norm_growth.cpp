@@ -12,6 +12,7 @@
 #include "kelvin/measures/spectrum_readings.h"
 #include "kelvin/numerics/spectrum.h"
 #include "kelvin/numerics/top_eigenvectors.h"
+#include "kelvin/ops/numerical_rank.h"
 #include "kelvin/ops/parallel_for.h"
 
 namespace kelvin {

@@ -7,6 +7,7 @@
 #include "kelvin/measures/measure.h"
 #include "kelvin/measures/spectrum_readings.h"
 #include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 #include "kelvin/ops/softmax.h"
 
 namespace kelvin {

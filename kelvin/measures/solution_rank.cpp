@@ -10,6 +10,7 @@
 #include "kelvin/measures/measure.h"
 #include "kelvin/measures/spectrum_readings.h"
 #include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 
 namespace kelvin {
 namespace {

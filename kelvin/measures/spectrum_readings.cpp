@@ -8,6 +8,7 @@
 
 #include "kelvin/core/check.h"
 #include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 
 namespace kelvin {
 namespace {

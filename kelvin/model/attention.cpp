@@ -19,7 +19,7 @@ void read_attention(Settings& settings, AttentionOptions& options) {
   settings.read("attention", name);
   const auto& entry = simplex_maps().find(name);
   settings.read_prefixed("attention_", [&](Settings& own) { options.map = entry.make(own); });
-  options.is_softmax = name == "softmax";
+  options.one_pass = entry.one_pass;
   settings.read("attention_temperature", options.temperature);
   check_temperature(settings.full_name("attention_temperature").c_str(), options.temperature);
 }
@@ -59,7 +59,8 @@ torch::Tensor Attention::mixed_values(const torch::Tensor& qkv, const std::strin
   const auto tokens = qkv.size(1);
   const auto head_width = options_.width / options_.heads;
   const double divisor = std::sqrt(static_cast<double>(head_width)) * options_.temperature;
-  if (!taps && options_.is_softmax && suits_one_pass_attention(qkv, options_.heads)) {
+  if (!taps && options_.one_pass == OnePassAttention::softmax &&
+      suits_one_pass_attention(qkv, options_.heads)) {
     return bfloat16_attention(qkv, options_.heads, 1 / divisor);
   }
   // Queries, keys and values, each [samples, heads, tokens, head width].
@@ -67,7 +68,7 @@ torch::Tensor Attention::mixed_values(const torch::Tensor& qkv, const std::strin
       qkv.view({samples, tokens, 3, options_.heads, head_width}).permute({2, 0, 3, 1, 4}).unbind(0);
   const auto logits =
       product_of(parts[0], parts[1].transpose(-2, -1), 1 / divisor, ProductOrder::matrices);
-  const auto weights = options_.map(logits);
+  const auto weights = options_.map(logits, /*temperature=*/1);
   if (taps) {
     taps->record({.name = name, .logits = logits, .weights = weights, .head_width = head_width},
                  2 * logits.numel() * head_width);

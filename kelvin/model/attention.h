@@ -11,13 +11,13 @@
 namespace kelvin {
 
 struct AttentionOptions {
-  int64_t width = 0;        // of a token
-  int64_t heads = 1;        // divide the width
-  bool bias = true;         // of the linear maps
-  double dropout = 0;       // after the projection
-  double temperature = 1;   // divides the logits, besides the root of a head's width
-  SimplexMap map = {};      // makes attention weights of the logits
-  bool is_softmax = false;  // whether that is what the map is, so that it may be computed otherwise
+  int64_t width = 0;       // of a token
+  int64_t heads = 1;       // divide the width
+  bool bias = true;        // of the linear maps
+  double dropout = 0;      // after the projection
+  double temperature = 1;  // divides the logits, besides the root of a head's width
+  SimplexMap map = {};     // makes attention weights of the logits
+  OnePassAttention one_pass = OnePassAttention::none;  // what may be computed in the map's place
 };
 
 // The settings attention, which names a map to the simplex, and attention_temperature; the map's

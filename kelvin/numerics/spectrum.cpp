@@ -67,13 +67,6 @@ double GramAccumulator::frobenius_norm() const {
   return gram_.diagonal().sum().sqrt().item<double>();
 }
 
-int64_t numerical_rank(const torch::Tensor& singular_values, double gamma) {
-  check(singular_values.dim() == 1 && singular_values.size(0) > 0,
-        "numerical_rank: needs a list of singular values, got ", singular_values.sizes());
-  check(gamma > 0 && gamma < 1, "numerical_rank: gamma must be in (0, 1), got ", gamma);
-  return (singular_values > gamma * singular_values[0]).sum().item<int64_t>();
-}
-
 double effective_rank(const torch::Tensor& singular_values) {
   const auto values = checked_values("effective_rank", singular_values);
   return exponential_of_entropy(values / values.sum());

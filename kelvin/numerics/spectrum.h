@@ -32,9 +32,6 @@ class GramAccumulator {
   int64_t rows_ = 0;
 };
 
-// How many of the descending `singular_values` exceed gamma times the first; 0 if all are 0.
-int64_t numerical_rank(const torch::Tensor& singular_values, double gamma);
-
 // Of singular values, at least one above 0, in any order:
 
 // exp of the entropy of the values divided by their sum (Roy and Vetterli, 2007).

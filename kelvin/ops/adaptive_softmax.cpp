@@ -1,17 +1,20 @@
 #include "kelvin/ops/adaptive_softmax.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <tuple>
+#include <vector>
 
 #include "kelvin/core/check.h"
 #include "kelvin/kernels/adaptive_softmax.h"
+#include "kelvin/ops/libtorch.h"
+#include "kelvin/ops/operators.h"
 #include "kelvin/ops/parallel_for.h"
 #include "kelvin/ops/reference_ops.h"
 #include "kelvin/ops/simplex_map.h"
-#include "kelvin/ops/softmax.h"
 #include "kelvin/ops/tensors.h"
 
 namespace kelvin {
@@ -22,92 +25,44 @@ using torch::autograd::variable_list;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct PolynomialAt {
-  double value = 0;
-  double slope = 0;
-};
-
-PolynomialAt polynomial_at(const std::array<double, 5>& coefficients, double entropy) {
-  PolynomialAt at;
-  for (const double coefficient : coefficients) {
-    at.slope = at.slope * entropy + at.value;
-    at.value = at.value * entropy + coefficient;
-  }
-  return at;
-}
-
-// Beyond an entropy, beta is a line.
-struct Bend {
-  double entropy = kInfinity;
-  double beta = 0;
-  double slope = 0;
-};
-
-// At the highest of the polynomial's maxima beyond the threshold; nowhere if there is none below 64
-// nats, which is more than any row has.
-Bend bend_of(const AdaptiveSoftmaxOptions& options) {
-  if (options.past_the_peak == PastThePeak::fall) return {};
-  const auto slope_at = [&](double entropy) {
-    return polynomial_at(options.coefficients, entropy).slope;
-  };
-  constexpr double kStep = 1.0 / 16;
-  Bend bend;
-  for (double low = options.threshold; low < 64; low += kStep) {
-    double high = low + kStep;
-    if (!(slope_at(low) > 0 && slope_at(high) <= 0)) continue;
-    for (int i = 0; i < 60; ++i) {
-      const double middle = (low + high) / 2;
-      (slope_at(middle) > 0 ? low : high) = middle;
-    }
-    const double beta = polynomial_at(options.coefficients, low).value;
-    if (bend.entropy == kInfinity || beta > bend.beta) bend = {.entropy = low, .beta = beta};
-    low = high - kStep;
-  }
-  if (options.past_the_peak == PastThePeak::grow && bend.entropy < kInfinity) {
-    bend.slope = bend.beta / bend.entropy;
-  }
-  return bend;
-}
-
-AdaptiveCurve curve_of(const AdaptiveSoftmaxOptions& options) {
-  const auto bend = bend_of(options);
-  return {.coefficients = options.coefficients,
-          .floor = options.floor,
-          .threshold = options.threshold,
-          .bend = bend.entropy,
-          .at_bend = bend.beta,
-          .slope_beyond = bend.slope};
-}
-
-// Whether nothing the kernel multiplies overflows in single precision.
 bool suits_kernel(const torch::Tensor& logits, const AdaptiveSoftmaxOptions& options) {
-  constexpr double kLeast = 1e-15;
-  constexpr double kMost = 1e10;
-  const auto type = logits.scalar_type();
-  return logits.is_cpu() && !uses_reference_ops() && type != torch::kFloat64 &&
-         options.temperature >= kLeast && options.temperature <= kMost && options.floor >= kLeast &&
-         options.floor <= kMost &&
-         std::all_of(options.coefficients.begin(), options.coefficients.end(),
-                     [](double coefficient) { return std::abs(coefficient) <= kMost; });
+  return logits.is_cpu() && !uses_reference_ops() && logits.scalar_type() != torch::kFloat64 &&
+         suits_adaptive_kernel(options);
 }
 
-// What is known of each row, [kRowFacts, rows].
+// What the kernel reads as it lies in memory.
+bool is_readable_by_kernel(const torch::Tensor& tensor) {
+  const auto type = tensor.scalar_type();
+  return (type == torch::kFloat32 || type == torch::kBFloat16) && tensor.is_contiguous() &&
+         tensor.numel() > 0;
+}
+
+// What is known of each row: [kRowFacts, ...] for logits [..., n], or empty if nobody wants them.
 enum class RowFact { entropy, beta, spread, top_weight, largest, sum, mean, slope };
 constexpr int64_t kRowFacts = 8;
 
 struct KnownRows {
   torch::Tensor probabilities = {};
-  torch::Tensor facts = {};  // undefined if nobody wants them
+  torch::Tensor facts = {};
 };
 
 float* fact(const torch::Tensor& facts, RowFact which) {
-  return facts.defined() ? facts.data_ptr<float>() + static_cast<int64_t>(which) * facts.size(1)
-                         : nullptr;
+  const auto rows = facts.numel() / kRowFacts;
+  return rows == 0 ? nullptr : facts.data_ptr<float>() + static_cast<int64_t>(which) * rows;
 }
 
 int64_t rows_per_task(int64_t columns) {
   constexpr int64_t kNumbersPerTask = 32768;  // fewer cost less than waking a thread
   return std::max<int64_t>(1, kNumbersPerTask / columns);
+}
+
+torch::Tensor empty_facts(const torch::Tensor& logits, bool with_facts) {
+  std::vector<int64_t> sizes = {kRowFacts, 0};
+  if (with_facts) {
+    sizes.assign(logits.sizes().begin(), logits.sizes().end() - 1);
+    sizes.insert(sizes.begin(), kRowFacts);
+  }
+  return torch::empty(sizes, torch::kFloat32);
 }
 
 template <class Number>
@@ -117,13 +72,13 @@ KnownRows computed_rows(const torch::Tensor& logits, const AdaptiveSoftmaxOption
   const auto rows = logits.numel() / columns;
   KnownRows known{.probabilities =
                       torch::empty(logits.sizes(), logits.options().requires_grad(false))};
-  if (with_facts) known.facts = torch::empty({kRowFacts, rows}, torch::kFloat32);
+  known.facts = empty_facts(logits, with_facts);
   const AdaptiveSoftmaxRows<Number> work{
       .logits = numbers<Number>(logits),
       .rows = rows,
       .columns = columns,
       .inverse_temperature = 1 / options.temperature,
-      .curve = curve_of(options),
+      .curve = adaptive_curve(options),
       .result = numbers<Number>(known.probabilities),
       .numbers = {.entropy = fact(known.facts, RowFact::entropy),
                   .beta = fact(known.facts, RowFact::beta),
@@ -162,6 +117,85 @@ torch::Tensor gradient_of_rows(const torch::Tensor& logits, const torch::Tensor&
   return wanted;
 }
 
+using RowsSignature = std::tuple<torch::Tensor, torch::Tensor>(const torch::Tensor&,
+                                                               c10::ArrayRef<double>, double,
+                                                               double, int64_t, double, bool, bool);
+
+std::tuple<torch::Tensor, torch::Tensor> rows_on_cpu(const torch::Tensor& logits,
+                                                     c10::ArrayRef<double> coefficients,
+                                                     double floor, double threshold,
+                                                     int64_t past_the_peak, double temperature,
+                                                     bool with_facts, bool with_spreads) {
+  AdaptiveSoftmaxOptions options{.floor = floor,
+                                 .threshold = threshold,
+                                 .past_the_peak = static_cast<PastThePeak>(past_the_peak),
+                                 .temperature = temperature};
+  check(coefficients.size() == options.coefficients.size() && suits_adaptive_kernel(options) &&
+            is_readable_by_kernel(logits),
+        "_adaptive_softmax_rows: has no kernel for these arguments");
+  std::copy(coefficients.begin(), coefficients.end(), options.coefficients.begin());
+  const bool is_bf16 = logits.scalar_type() == torch::kBFloat16;
+  const auto run = is_bf16 ? computed_rows<Bf16> : computed_rows<float>;
+  const auto known = run(logits, options, with_facts, with_spreads);
+  return {known.probabilities, known.facts};
+}
+
+std::tuple<torch::Tensor, torch::Tensor> rows_on_meta(const torch::Tensor& logits,
+                                                      c10::ArrayRef<double>, double, double,
+                                                      int64_t, double, bool with_facts, bool) {
+  // Made of logits, whose sizes may be open.
+  const auto each = torch::empty_like(logits.select(-1, 0), torch::kFloat32);
+  const auto facts = with_facts ? torch::stack(std::vector<torch::Tensor>(kRowFacts, each))
+                                : torch::empty({kRowFacts, 0}, each.options());
+  return {torch::empty_like(logits), facts};
+}
+
+KnownRows known_rows(const torch::Tensor& logits, const AdaptiveSoftmaxOptions& options,
+                     bool with_facts, bool with_spreads) {
+  static const RegisteredKernel<RowsSignature> rows("kelvin::_adaptive_softmax_rows");
+  const auto [probabilities, facts] = rows(
+      logits, options.coefficients, options.floor, options.threshold,
+      static_cast<int64_t>(options.past_the_peak), options.temperature, with_facts, with_spreads);
+  return {probabilities, facts};
+}
+
+using GradientSignature = torch::Tensor(const torch::Tensor&, const torch::Tensor&,
+                                        const torch::Tensor&, double, bool);
+
+torch::Tensor gradient_on_cpu(const torch::Tensor& logits, const torch::Tensor& facts,
+                              const torch::Tensor& incoming, double temperature, bool detach_beta) {
+  check(suits_adaptive_kernel({.temperature = temperature}) && is_readable_by_kernel(logits) &&
+            is_readable_by_kernel(incoming) && incoming.sizes() == logits.sizes() &&
+            incoming.scalar_type() == logits.scalar_type() && is_readable_by_kernel(facts) &&
+            facts.scalar_type() == torch::kFloat32 &&
+            facts.numel() == kRowFacts * (logits.numel() / logits.size(-1)),
+        "_adaptive_softmax_gradient: has no kernel for these arguments");
+  const bool is_bf16 = logits.scalar_type() == torch::kBFloat16;
+  const auto run = is_bf16 ? gradient_of_rows<Bf16> : gradient_of_rows<float>;
+  return run(logits, facts, incoming, temperature, detach_beta);
+}
+
+torch::Tensor gradient_on_meta(const torch::Tensor& logits, const torch::Tensor&,
+                               const torch::Tensor&, double, bool) {
+  return torch::empty_like(logits);
+}
+
+TORCH_LIBRARY_FRAGMENT(kelvin, library) {
+  library.def(
+      "_adaptive_softmax_rows(Tensor logits, float[] coefficients, float floor, float threshold, "
+      "int past_the_peak, float temperature, bool with_facts, bool with_spreads) -> (Tensor, "
+      "Tensor)");
+  library.impl("_adaptive_softmax_rows", torch::dispatch(c10::DispatchKey::CPU, rows_on_cpu));
+  library.impl("_adaptive_softmax_rows", torch::dispatch(c10::DispatchKey::Meta, rows_on_meta));
+  library.def(
+      "_adaptive_softmax_gradient(Tensor logits, Tensor facts, Tensor gradient, float temperature, "
+      "bool detach_beta) -> Tensor");
+  library.impl("_adaptive_softmax_gradient",
+               torch::dispatch(c10::DispatchKey::CPU, gradient_on_cpu));
+  library.impl("_adaptive_softmax_gradient",
+               torch::dispatch(c10::DispatchKey::Meta, gradient_on_meta));
+}
+
 class FusedAdaptiveSoftmax : public torch::autograd::Function<FusedAdaptiveSoftmax> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& logits,
@@ -174,24 +208,18 @@ class FusedAdaptiveSoftmax : public torch::autograd::Function<FusedAdaptiveSoftm
 
   static variable_list backward(AutogradContext* context, const variable_list& results) {
     check_first_derivative("adaptive_softmax");
+    static const RegisteredKernel<GradientSignature> gradient("kelvin::_adaptive_softmax_gradient");
     const auto saved = context->get_saved_variables();
     const auto& logits = saved.at(0);
     const auto incoming = results.at(0).to(logits.scalar_type()).contiguous();
-    const auto run =
-        logits.scalar_type() == torch::kBFloat16 ? gradient_of_rows<Bf16> : gradient_of_rows<float>;
-    return {run(logits, saved.at(1), incoming, context->saved_data["temperature"].toDouble(),
-                context->saved_data["detach_beta"].toBool()),
+    return {gradient(logits, saved.at(1), incoming, context->saved_data["temperature"].toDouble(),
+                     context->saved_data["detach_beta"].toBool()),
             torch::Tensor(), torch::Tensor()};
   }
 };
 
-// Each fact of the rows of logits [..., n] as [...].
-AdaptiveSoftmaxValues values_of(const torch::Tensor& probabilities, const torch::Tensor& facts,
-                                const torch::Tensor& logits) {
-  const auto shape = logits.sizes().slice(0, static_cast<size_t>(logits.dim() - 1));
-  const auto of_rows = [&](RowFact which) {
-    return facts[static_cast<int64_t>(which)].view(shape);
-  };
+AdaptiveSoftmaxValues values_of(const torch::Tensor& probabilities, const torch::Tensor& facts) {
+  const auto of_rows = [&](RowFact which) { return facts[static_cast<int64_t>(which)]; };
   return {.probabilities = probabilities,
           .entropies = of_rows(RowFact::entropy),
           .betas = of_rows(RowFact::beta),
@@ -207,14 +235,13 @@ AdaptiveSoftmaxValues fused_adaptive(const torch::Tensor& logits,
   const bool with_gradient = torch::GradMode::is_enabled() && inputs.requires_grad();
   const auto known = [&] {
     const torch::NoGradGuard no_grad;
-    const auto run = is_bf16 ? computed_rows<Bf16> : computed_rows<float>;
-    return run(inputs, options, with_values || with_gradient, with_values);
+    return known_rows(inputs, options, with_values || with_gradient, with_values);
   }();
   auto probabilities = known.probabilities;
   if (with_gradient) probabilities = FusedAdaptiveSoftmax::apply(inputs, known, options);
   probabilities = probabilities.to(type);
   if (!with_values) return {.probabilities = probabilities};
-  return values_of(probabilities, known.facts, logits);
+  return values_of(probabilities, known.facts);
 }
 
 // The same of LibTorch's parts.
@@ -255,36 +282,12 @@ AdaptiveSoftmaxValues run_adaptive(const char* where, const torch::Tensor& logit
                                    const AdaptiveSoftmaxOptions& options, bool with_values) {
   check_logits(where, logits);
   check_adaptive_options(where, options);
-  return (logits.numel() > 0 && suits_kernel(logits, options) ? fused_adaptive : composed_adaptive)(
+  const bool is_empty = has_sizes(logits) && logits.numel() == 0;
+  return (!is_empty && suits_kernel(logits, options) ? fused_adaptive : composed_adaptive)(
       logits, options, with_values);
 }
 
 }  // namespace
-
-void check_adaptive_options(const char* where, const AdaptiveSoftmaxOptions& options) {
-  check_temperature(where, options.temperature);
-  check(std::isfinite(options.floor) && options.floor > 0, where,
-        ": the floor of beta must be a finite number above 0, got ", options.floor);
-  check(options.threshold >= 0, where, ": the threshold of the entropy must not be negative, got ",
-        options.threshold);
-  check(std::all_of(options.coefficients.begin(), options.coefficients.end(),
-                    [](double coefficient) { return std::isfinite(coefficient); }),
-        where, ": the coefficients of beta must be finite numbers");
-}
-
-torch::Tensor adaptive_beta(const torch::Tensor& entropies, const AdaptiveSoftmaxOptions& options) {
-  check_adaptive_options("adaptive_beta", options);
-  const auto bend = bend_of(options);
-  auto betas = torch::full_like(entropies, options.coefficients.front());
-  for (size_t i = 1; i < options.coefficients.size(); ++i) {
-    betas = betas * entropies + options.coefficients[i];
-  }
-  if (bend.entropy < kInfinity) {
-    const auto line = (entropies - bend.entropy) * bend.slope + bend.beta;
-    betas = torch::where(entropies > bend.entropy, line, betas);
-  }
-  return betas.clamp_min(options.floor).masked_fill(entropies <= options.threshold, 1);
-}
 
 torch::Tensor adaptive_softmax(const torch::Tensor& logits, const AdaptiveSoftmaxOptions& options) {
   return run_adaptive("adaptive_softmax", logits, options, /*with_values=*/false).probabilities;

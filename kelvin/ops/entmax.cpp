@@ -1,11 +1,14 @@
 #include "kelvin/ops/entmax.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include <cmath>
 
 #include "kelvin/core/check.h"
+#include "kelvin/ops/operators.h"
 #include "kelvin/ops/reference_ops.h"
+#include "kelvin/ops/simplex_map.h"
 
 namespace kelvin {
 namespace {
@@ -47,12 +50,24 @@ torch::Tensor entmax_shares(const torch::Tensor& distances, double alpha) {
   return shares / shares.sum(-1, /*keepdim=*/true);
 }
 
+TORCH_LIBRARY_FRAGMENT(kelvin, library) {
+  library.def("_entmax_shares(Tensor distances, float alpha) -> Tensor");
+  library.impl("_entmax_shares",
+               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, entmax_shares));
+  library.impl("_entmax_shares",
+               torch::dispatch(c10::DispatchKey::Meta, [](const torch::Tensor& distances, double) {
+                 return torch::empty_like(distances);
+               }));
+}
+
 class AlphaEntmax : public torch::autograd::Function<AlphaEntmax> {
  public:
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& logits,
                                double alpha) {
+    static const RegisteredKernel<torch::Tensor(const torch::Tensor&, double)> shares_operator(
+        "kelvin::_entmax_shares");
     const auto numbers = logits.to(torch::kFloat64);
-    const auto shares = entmax_shares(numbers - numbers.amax(-1, /*keepdim=*/true), alpha);
+    const auto shares = shares_operator(numbers - numbers.amax(-1, /*keepdim=*/true), alpha);
     context->save_for_backward({shares});
     context->saved_data["alpha"] = alpha;
     return shares.to(logits.scalar_type());
@@ -80,9 +95,7 @@ void check_alpha(const char* where, double alpha) {
 
 torch::Tensor alpha_entmax(const torch::Tensor& logits, double alpha) {
   check_alpha("alpha_entmax: alpha", alpha);
-  check(logits.dim() >= 1 && logits.size(-1) > 0 && logits.is_floating_point(),
-        "alpha_entmax: logits must be floating-point numbers [..., classes], are ", logits.dtype(),
-        " ", logits.sizes());
+  check_logits("alpha_entmax", logits);
   return AlphaEntmax::apply(logits, alpha);
 }
 

@@ -4,6 +4,16 @@
 
 namespace kelvin {
 
+bool has_numbers(const torch::Tensor& tensor) {
+  const auto keys = tensor.unsafeGetTensorImpl()->key_set();
+  return !tensor.is_meta() && !keys.has(c10::DispatchKey::Python) &&
+         !keys.has(c10::DispatchKey::Functionalize);
+}
+
+bool has_sizes(const torch::Tensor& tensor) {
+  return !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
 #if TORCH_VERSION_MAJOR >= 2
 
 OptimizerStateKey optimizer_state_key(const torch::Tensor& parameter) {

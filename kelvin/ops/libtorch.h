@@ -5,16 +5,26 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace kelvin {
 
 // Where versions of LibTorch differ: 1.13 of Debian 12, 2.6 of Debian 13, 2.14 of sid.
 
-// What a function of autograd takes for a tensor that may be left out.
+// What functions of autograd and operators take for what may be left out.
 #if TORCH_VERSION_MAJOR >= 2
 using OptionalTensor = std::optional<torch::Tensor>;
+using OptionalDouble = std::optional<double>;
 #else
 using OptionalTensor = c10::optional<torch::Tensor>;
+using OptionalDouble = c10::optional<double>;
+#endif
+
+// A text that an operator is given.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 7)
+using OperatorText = std::string_view;
+#else
+using OperatorText = c10::string_view;
 #endif
 
 inline OptionalTensor if_defined(const torch::Tensor& tensor) {
@@ -29,6 +39,13 @@ using OptimizerStateKey = std::string;
 #endif
 
 OptimizerStateKey optimizer_state_key(const torch::Tensor& parameter);
+
+// Whether its numbers can be read: not those of a meta tensor, nor of one that stands for others
+// while torch.compile looks at what is computed.
+bool has_numbers(const torch::Tensor& tensor);
+
+// Whether its sizes can be read, which torch.compile may leave open.
+bool has_sizes(const torch::Tensor& tensor);
 
 // Autocast of this thread, for the CPU or CUDA: whether it is on, and switching it, then to
 // bfloat16.

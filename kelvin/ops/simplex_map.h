@@ -10,11 +10,14 @@
 
 namespace kelvin {
 
-// Logits [..., n] to weights of the same shape and type: over the last dimension they are not
-// negative and sum to 1, or to at most what the entry says.  A logit of -inf is masked: its weight
-// is exactly 0, and the others are as if it were not there; a row of nothing else is all zeros.  A
-// temperature is the caller's: logits / T.
-using SimplexMap = std::function<torch::Tensor(const torch::Tensor& logits)>;
+// Logits [..., n] over a temperature above 0 to weights of the same shape and type: over the last
+// dimension they are not negative and sum to 1, or to at most what the entry says.  A logit of -inf
+// is masked: its weight is exactly 0, and the others are as if it were not there; a row of nothing
+// else is all zeros.
+using SimplexMap = std::function<torch::Tensor(const torch::Tensor& logits, double temperature)>;
+
+// What computes attention with a map in one pass, without the matrix of weights in memory.
+enum class OnePassAttention { none, softmax };
 
 struct SimplexMapEntry {
   std::string summary;
@@ -23,16 +26,27 @@ struct SimplexMapEntry {
   // Whether every row with a logit sums to 1.  If not, the weights are no distribution, and a
   // constant added to all logits changes them.
   bool sums_to_one = true;
+  OnePassAttention one_pass = OnePassAttention::none;
+  std::string operator_name = {};  // in torch.ops.kelvin, unless it is the map's own name
 };
 
 Registry<SimplexMapEntry>& simplex_maps();
 
+// Adds a map to them, and its operator to PyTorch's.  True, for a namespace-scope constant.
+bool add_simplex_map(const std::string& name, const SimplexMapEntry& entry);
+
 // Throws unless these are logits [..., n] with n at least 1; `name` opens the message.
 void check_logits(const std::string& name, const torch::Tensor& logits);
 
+using SimplexRule = std::function<torch::Tensor(const torch::Tensor& logits)>;
+
+// Whether a constant that is added to all logits of a row changes nothing.
+enum class Constants { ignored, felt };
+
 // The map that `rule` is where it is defined: rows with a finite logit, in single precision or
-// better.  `name` opens messages.
-SimplexMap simplex_map(const std::string& name, const SimplexMap& rule);
+// better, at a temperature of 1.  `name` opens messages.
+SimplexMap simplex_map(const std::string& name, const SimplexRule& rule,
+                       Constants constants = Constants::ignored);
 
 // How many logits of each row are not masked: [..., 1], of the logits' type.
 torch::Tensor unmasked_counts(const torch::Tensor& logits);

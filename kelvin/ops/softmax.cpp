@@ -13,19 +13,19 @@ torch::Tensor scaled(const torch::Tensor& logits, double temperature) {
   return (logits - logits.detach().amax(-1, /*keepdim=*/true)) / temperature;
 }
 
-const bool softmax_registered = simplex_maps().add(
-    "softmax",
-    {
-        .summary = "exp(logit) over their sum: every probability is above 0",
-        .reference = "Attention is all you need, arXiv 1706.03762",
-        // LibTorch's own: it takes the maximum away itself, and there is no temperature here.
-        .make =
-            [](Settings&) {
-              return simplex_map("softmax", [](const torch::Tensor& logits) {
-                return torch::softmax(logits, -1);
-              });
-            },
-    });
+const bool softmax_registered = add_simplex_map(
+    "softmax", {
+                   .summary = "exp(logit) over their sum: every probability is above 0",
+                   .reference = "Attention is all you need, arXiv 1706.03762",
+                   // LibTorch's own, which takes the maximum away itself.
+                   .make =
+                       [](Settings&) {
+                         return simplex_map("softmax", [](const torch::Tensor& logits) {
+                           return torch::softmax(logits, -1);
+                         });
+                       },
+                   .one_pass = OnePassAttention::softmax,
+               });
 
 }  // namespace
 
@@ -36,15 +36,13 @@ void check_temperature(const char* where, double temperature) {
 
 torch::Tensor softmax(const torch::Tensor& logits, const SoftmaxOptions& options) {
   check_temperature("softmax", options.temperature);
-  check(logits.dim() >= 1 && logits.size(-1) > 0, "softmax: logits must be [..., classes], got ",
-        logits.sizes());
+  check_logits("softmax", logits);
   return torch::softmax(scaled(logits, options.temperature), -1);
 }
 
 torch::Tensor log_softmax(const torch::Tensor& logits, const SoftmaxOptions& options) {
   check_temperature("log_softmax", options.temperature);
-  check(logits.dim() >= 1 && logits.size(-1) > 0,
-        "log_softmax: logits must be [..., classes], got ", logits.sizes());
+  check_logits("log_softmax", logits);
   return torch::log_softmax(scaled(logits, options.temperature), -1);
 }
 

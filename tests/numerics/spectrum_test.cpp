@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kelvin/ops/numerical_rank.h"
 #include "tests/support/errors.h"
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"
@@ -86,21 +87,13 @@ TEST(GramAccumulator, RejectsWhatDoesNotFit) {
             "GramAccumulator: no rows were shown");
 }
 
-TEST(NumericalRank, OfAProductIsItsInnerDimension) {
+TEST(GramAccumulatorRank, OfAProductIsItsInnerDimension) {
   for (const int64_t inner : {1, 5, 12}) {
     EXPECT_EQ(rank_of(noise({64, inner}, 5).matmul(noise({inner, 20}, 6))), inner);
   }
 }
 
-TEST(NumericalRank, CountsValuesStrictlyAboveGammaTimesTheFirst) {
-  const auto values = doubles({8, 4, 2, 1});
-  EXPECT_EQ(numerical_rank(values, 0.25), 2);
-  EXPECT_EQ(numerical_rank(values, 0.24), 3);
-  EXPECT_EQ(numerical_rank(values, 0.1), 4);
-  EXPECT_EQ(numerical_rank(values, 0.9), 1);
-}
-
-TEST(NumericalRank, IgnoresTheScaleOfTheMatrix) {
+TEST(GramAccumulatorRank, IgnoresTheScaleOfTheMatrix) {
   const auto rows = noise({50, 6}, 7) * torch::logspace(0, -5, 6, 10, torch::kFloat64);
   const auto rank = rank_of(rows);
   EXPECT_GT(rank, 1);
@@ -108,26 +101,9 @@ TEST(NumericalRank, IgnoresTheScaleOfTheMatrix) {
   for (const double scale : {1e-20, 3.0, 1e20}) EXPECT_EQ(rank_of(scale * rows), rank) << scale;
 }
 
-TEST(NumericalRank, OfZerosIsZero) { EXPECT_EQ(rank_of(torch::zeros({4, 3})), 0); }
+TEST(GramAccumulatorRank, OfZerosIsZero) { EXPECT_EQ(rank_of(torch::zeros({4, 3})), 0); }
 
-TEST(NumericalRank, OfOneRowIsOne) { EXPECT_EQ(rank_of(noise({1, 5}, 8)), 1); }
-
-TEST(NumericalRank, RejectsAGammaOutsideZeroToOne) {
-  for (const double gamma : {0.0, 1.0, -0.1, std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_TRUE(error_of([&] {
-                  numerical_rank(doubles({1}), gamma);
-                }).starts_with("numerical_rank: gamma must be in (0, 1), got "));
-  }
-}
-
-TEST(NumericalRank, RejectsAnythingButAList) {
-  EXPECT_EQ(error_of([] {
-              numerical_rank(torch::zeros({2, 2}), 0.1);
-            }),
-            "numerical_rank: needs a list of singular values, got [2, 2]");
-  EXPECT_EQ(error_of([] { numerical_rank(torch::zeros({0}), 0.1); }),
-            "numerical_rank: needs a list of singular values, got [0]");
-}
+TEST(GramAccumulatorRank, OfOneRowIsOne) { EXPECT_EQ(rank_of(noise({1, 5}, 8)), 1); }
 
 TEST(EffectiveRank, OfEqualValuesIsTheirNumber) {
   EXPECT_NEAR(effective_rank(torch::full({7}, 0.3)), 7, 1e-12);

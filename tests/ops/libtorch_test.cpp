@@ -32,4 +32,10 @@ TEST(LibTorch, SwitchesAutocastToBfloat16) {
   EXPECT_FALSE(is_autocast_enabled(torch::kCPU));
 }
 
+TEST(LibTorch, HasNoNumbersOnMeta) {
+  EXPECT_TRUE(has_numbers(torch::ones({2})));
+  EXPECT_FALSE(has_numbers(torch::ones({2}, torch::kMeta)));
+  EXPECT_TRUE(has_sizes(torch::ones({2}, torch::kMeta)));
+}
+
 }  // namespace kelvin::libtorch_test

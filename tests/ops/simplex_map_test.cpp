@@ -135,6 +135,21 @@ TEST_P(EverySimplexMap, LetsANanBeSeen) {
       shares(torch::stack({doubles({1, 2}), doubles({kNan, 2})}))[0].isnan().any().item<bool>());
 }
 
+TEST_P(EverySimplexMap, DividesLogitsByItsTemperature) {
+  auto logits = noise({4, 9}, 15);
+  logits[1][2] = kMasked;
+  logits[2].fill_(kMasked);
+  for (const double temperature : {0.01, 0.5, 3.0, 1e6}) {
+    expect_close(mapped(GetParam(), logits, {}, temperature), shares(logits / temperature), 1e-9);
+  }
+  // Where quotients would be infinite, the largest takes all.
+  expect_close(mapped(GetParam(), doubles({-1e30, 1e30, -1e30}), {}, 1e-300), doubles({0, 1, 0}),
+               1e-15);
+  EXPECT_TRUE(error_of([&] {
+                mapped(GetParam(), logits, {}, 0);
+              }).ends_with(": temperature must be a finite number above 0, got 0"));
+}
+
 TEST_P(EverySimplexMap, LeavesItsInputAlone) {
   const auto logits = noise({5, 11}, 13);
   const auto copy = logits.clone();

@@ -38,7 +38,7 @@ class Pages(support.InFolder):
         inputs, labels = rows_and_labels(300, classes=5, width=20)
         names = {"model": model, "loader": loader_of(inputs, labels)}
         printed = self.run_blocks("docs/python.md", names)
-        self.assertEqual(len(blocks_of("docs/python.md")), 5)
+        self.assertEqual(len(blocks_of("docs/python.md")), 6)
         # Of the full example: four directions for five classes, and samples that are told apart somewhat.
         rank, width = map(float, re.search(r"^(\d+\.0) (\d+\.0)$", printed, re.M).groups())
         self.assertEqual(rank, 4)

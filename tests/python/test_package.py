@@ -28,6 +28,12 @@ class Import(unittest.TestCase):
         out = subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True)
         self.assertEqual(out.stdout, "[]\n")
 
+    def test_of_operators_waits_until_they_are_named(self):
+        script = "import kelvin\ntry: kelvin.nothing\nexcept AttributeError as error: print(error)"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+        out = subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True)
+        self.assertEqual(out.stdout, "module 'kelvin' has no attribute 'nothing'\n")
+
     # The folder kelvin/ of a checkout, which Python takes for a package without files, is not it.
     def test_works_where_a_folder_has_its_name(self):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}

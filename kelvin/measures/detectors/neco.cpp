@@ -1,7 +1,8 @@
+#include "kelvin/ops/neco.h"
+
 #include <torch/types.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "kelvin/core/check.h"
 #include "kelvin/measures/detectors/detector.h"
@@ -10,9 +11,6 @@
 
 namespace kelvin {
 namespace {
-
-// A mean is known to so much of its size.
-constexpr double kNecoRounding = 64 * std::numeric_limits<double>::epsilon();
 
 struct NecoOptions {
   bool scaler = true;            // standardises every feature
@@ -53,9 +51,9 @@ class Neco : public Detector {
     if (options_.explained_variance > 0) {
       definition["explained_variance"] = options_.explained_variance;
     }
-    if (!directions_.defined()) return definition;
-    definition["dimensions"] = directions_.size(1);
-    definition["rank"] = rank_;
+    if (!axes_.mean.defined()) return definition;
+    definition["dimensions"] = count_;
+    definition["rank"] = axes_.rank.item<int64_t>();
     definition["tells_nothing"] = tells_nothing();
     return definition;
   }
@@ -65,54 +63,34 @@ class Neco : public Detector {
     const auto& features = id_train.features;
     check(features.size(0) >= 2, name(), ": needs at least 2 training samples, got ",
           features.size(0));
-    mean_ = features.mean(0);
-    auto covariance = covariance_around(mean_, features);
-    const auto std_dev = covariance.diagonal().sqrt();
-    // Constant features have no standard deviation: what there is comes from the rounding of their
-    // mean.
-    const auto varies = std_dev > kNecoRounding * mean_.abs();
-    std_dev_ = torch::ones_like(mean_);
-    if (options_.scaler) std_dev_ = torch::where(varies, std_dev, std_dev_);
-    covariance = covariance / std_dev_.outer(std_dev_);
-    covariance.masked_fill_(varies.unsqueeze(0).logical_and(varies.unsqueeze(1)).logical_not(), 0);
-    const auto [ascending, vectors] = torch::linalg_eigh(covariance);
-    const auto variances = ascending.flip(0).clamp_min(0);
-    rank_ = rank_of(variances);
+    const auto mean = features.mean(0);
+    axes_ = principal_axes(mean, covariance_around(mean, features), options_.scaler);
     // Beyond the rank directions are arbitrary, and so would be the scores of OOD samples.
-    const auto kept = std::min(wanted(variances, id_train.classes), rank_);
-    directions_ = vectors.flip(1).slice(1, 0, kept).contiguous();
+    count_ = std::min(wanted(axes_.variances, id_train.classes), axes_.rank.item<int64_t>());
   }
 
   torch::Tensor do_score(const Record& record) const override {
     const auto fraction = row_numbers(record.features.size(0), [&](int64_t begin, int64_t end) {
-      return share_of(record.features.slice(0, begin, end));
+      return neco_fractions(axes_, count_, denominator(), record.features.slice(0, begin, end));
     });
     return options_.max_logit ? fraction * record.logits.amax(1) : fraction;
   }
 
-  torch::Tensor share_of(const torch::Tensor& features) const {
-    const auto scaled = (features - mean_) / std_dev_;
-    const auto length = (is_centred_below() ? scaled : features).norm(2, 1);
-    // All directions kept: the ratio is 1 for all numbers, and rounding must not rank samples.
-    const auto ratio = is_centred_below() && directions_.size(1) == features.size(1)
-                           ? 1 + 0 * length
-                           : scaled.matmul(directions_).norm(2, 1) / length;
-    // What has no direction gets the score of the most OOD sample.
-    return torch::where(length == 0, torch::zeros_like(length), ratio);
+  NecoDenominator denominator() const {
+    return options_.scaler && !options_.raw_denominator ? NecoDenominator::scaled
+                                                        : NecoDenominator::raw;
   }
-
-  // Whether the denominator is the length of what is projected in the numerator.
-  bool is_centred_below() const { return options_.scaler && !options_.raw_denominator; }
 
   bool tells_nothing() const {
     if (options_.max_logit) return false;
-    return directions_.size(1) == 0 ||
-           (is_centred_below() && directions_.size(1) == directions_.size(0));
+    return count_ == 0 ||
+           (denominator() == NecoDenominator::scaled && count_ == axes_.mean.size(0));
   }
 
   std::string score_in_words() const {
     const std::string above = options_.scaler ? "||P (h - mean) / deviation||" : "||P (h - mean)||";
-    const std::string below = is_centred_below() ? "||(h - mean) / deviation||" : "||h||";
+    const std::string below =
+        denominator() == NecoDenominator::scaled ? "||(h - mean) / deviation||" : "||h||";
     return above + " / " + below + (options_.max_logit ? " * max M" : "");
   }
 
@@ -121,12 +99,6 @@ class Neco : public Detector {
         features.size(0), features.size(1),
         [&](int64_t begin, int64_t end) { return features.slice(0, begin, end) - mean; });
     return scatter / static_cast<double>(features.size(0));
-  }
-
-  static int64_t rank_of(const torch::Tensor& variances) {
-    const auto cutoff = static_cast<double>(variances.size(0)) *
-                        std::numeric_limits<double>::epsilon() * variances[0].item<double>();
-    return (variances > cutoff).sum().item<int64_t>();
   }
 
   int64_t wanted(const torch::Tensor& variances, int64_t classes) const {
@@ -140,10 +112,8 @@ class Neco : public Detector {
   }
 
   NecoOptions options_;
-  int64_t rank_ = 0;
-  torch::Tensor mean_;
-  torch::Tensor std_dev_;
-  torch::Tensor directions_;  // [dims, kept]
+  PrincipalAxes axes_;
+  int64_t count_ = 0;  // of directions
 };
 
 const bool neco_registered = detectors().add(

@@ -1,7 +1,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <map>
+#include <string>
 #include <vector>
 
 #include "kelvin/core/check.h"
@@ -10,17 +10,6 @@
 
 namespace kelvin {
 namespace {
-
-PastThePeak past_the_peak_of(Settings& settings) {
-  static const std::map<std::string, PastThePeak> choices = {
-      {"fall", PastThePeak::fall}, {"hold", PastThePeak::hold}, {"grow", PastThePeak::grow}};
-  std::string name = "fall";
-  settings.read("past_the_peak", name);
-  const auto found = choices.find(name);
-  check(found != choices.end(), settings.full_name("past_the_peak"),
-        ": must be fall, hold or grow, got '", name, "'");
-  return found->second;
-}
 
 SimplexMap make_adaptive(Settings& settings) {
   AdaptiveSoftmaxOptions options;
@@ -33,20 +22,25 @@ SimplexMap make_adaptive(Settings& settings) {
   settings.read("floor", options.floor);
   settings.read("threshold", options.threshold);
   settings.read("detach_beta", options.detach_beta);
-  options.past_the_peak = past_the_peak_of(settings);
+  std::string past_the_peak = "fall";
+  settings.read("past_the_peak", past_the_peak);
+  options.past_the_peak = past_the_peak_named(settings.full_name("past_the_peak"), past_the_peak);
   check_adaptive_options("adaptive", options);
-  return [options](const torch::Tensor& logits) {
+  return [options](const torch::Tensor& logits, double temperature) {
+    auto at_temperature = options;
+    at_temperature.temperature = temperature;
     check_logits("adaptive", logits);
-    return adaptive_softmax(logits, options);
+    return adaptive_softmax(logits, at_temperature);
   };
 }
 
-const bool adaptive_registered = simplex_maps().add(
+const bool adaptive_registered = add_simplex_map(
     "adaptive", {
                     .summary = "softmax of beta * logits, with a beta of at least 1 that is a "
                                "polynomial in the entropy of each row",
                     .reference = "softmax is not enough, arXiv 2410.01104",
                     .make = make_adaptive,
+                    .operator_name = "adaptive_softmax",
                 });
 
 }  // namespace

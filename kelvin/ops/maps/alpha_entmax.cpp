@@ -14,7 +14,7 @@ SimplexMap make_alpha_entmax(Settings& settings) {
                      [alpha](const torch::Tensor& logits) { return alpha_entmax(logits, alpha); });
 }
 
-const bool alpha_entmax_registered = simplex_maps().add(
+const bool alpha_entmax_registered = add_simplex_map(
     "alpha_entmax",
     {
         .summary = "entmax of any alpha above 1: the larger it is, the more weights are exactly 0",

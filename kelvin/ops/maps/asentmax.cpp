@@ -40,7 +40,7 @@ SimplexMap make_asentmax(Settings& settings) {
   });
 }
 
-const bool asentmax_registered = simplex_maps().add(
+const bool asentmax_registered = add_simplex_map(
     "asentmax",
     {
         .summary = "alpha-entmax of (delta + beta * (ln n)^gamma) * logits, over n logits",

@@ -11,7 +11,7 @@ torch::Tensor support_of(const torch::Tensor& halves) {
   torch::NoGradGuard no_grad;
   // One that is smaller by 1 or more gets nothing; without those, sums stay small and finite.
   const auto sorted = std::get<0>(halves.clamp_min(-1).sort(-1, /*descending=*/true));
-  const auto ranks = torch::arange(1, sorted.size(-1) + 1, sorted.options());
+  const auto ranks = torch::ones_like(sorted).cumsum(-1);
   const auto means = sorted.cumsum(-1) / ranks;
   const auto variances = sorted.square().cumsum(-1) / ranks - means.square();
   const auto thresholds = means - (1 / ranks - variances).clamp_min(0).sqrt();
@@ -34,7 +34,7 @@ torch::Tensor entmax15(const torch::Tensor& logits) {
   return torch::relu(halves - mean + (rest / size).sqrt()).square();
 }
 
-const bool entmax15_registered = simplex_maps().add(
+const bool entmax15_registered = add_simplex_map(
     "entmax15", {
                     .summary = "between softmax and sparsemax: small probabilities are exactly 0",
                     .reference = "Sparse sequence-to-sequence models, arXiv 1905.05702",

@@ -21,7 +21,7 @@ SimplexMap make_log_n(Settings& settings) {
   });
 }
 
-const bool log_n_registered = simplex_maps().add(
+const bool log_n_registered = add_simplex_map(
     "log_n", {
                  .summary = "softmax of logits * ln n / ln train_length, over n logits",
                  .reference = "Su, 2021, kexue.fm/archives/8823",

@@ -16,13 +16,16 @@ SimplexMap make_sigmoid(Settings& settings) {
   settings.read("bias", bias);
   settings.read("length_bias", has_length_bias);
   check(std::isfinite(bias), settings.full_name("bias"), ": must be a finite number, got ", bias);
-  return simplex_map("sigmoid", [=](const torch::Tensor& logits) {
-    const auto biased = logits + bias;
-    return torch::sigmoid(has_length_bias ? biased - unmasked_counts(logits).log() : biased);
-  });
+  return simplex_map(
+      "sigmoid",
+      [=](const torch::Tensor& logits) {
+        const auto biased = logits + bias;
+        return torch::sigmoid(has_length_bias ? biased - unmasked_counts(logits).log() : biased);
+      },
+      Constants::felt);
 }
 
-const bool sigmoid_registered = simplex_maps().add(
+const bool sigmoid_registered = add_simplex_map(
     "sigmoid",
     {
         .summary = "sigmoid(logits + bias - ln n) of each by itself: no distribution, sums may be "

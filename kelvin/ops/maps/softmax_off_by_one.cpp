@@ -13,13 +13,16 @@ SimplexMap make_softmax_off_by_one(Settings& settings) {
   double sink = 0;
   settings.read("sink", sink);
   check(std::isfinite(sink), settings.full_name("sink"), ": must be a finite number, got ", sink);
-  return simplex_map("softmax_off_by_one", [sink](const torch::Tensor& logits) {
-    const auto more = torch::constant_pad_nd(logits, {0, 1}, sink);
-    return torch::softmax(more, -1).narrow(-1, 0, logits.size(-1));
-  });
+  return simplex_map(
+      "softmax_off_by_one",
+      [sink](const torch::Tensor& logits) {
+        const auto more = torch::constant_pad_nd(logits, {0, 1}, sink);
+        return torch::softmax(more, -1).slice(-1, 0, -1);
+      },
+      Constants::felt);
 }
 
-const bool softmax_off_by_one_registered = simplex_maps().add(
+const bool softmax_off_by_one_registered = add_simplex_map(
     "softmax_off_by_one",
     {
         .summary = "exp(logit) / (exp(sink) + their sum): rows sum to less than 1, and to almost "

@@ -10,7 +10,7 @@ torch::Tensor sparsemax_support_of(const torch::Tensor& logits) {
   torch::NoGradGuard no_grad;
   // One that is smaller by 1 or more gets nothing; without those, sums stay small and finite.
   const auto sorted = std::get<0>(logits.clamp_min(-1).sort(-1, /*descending=*/true));
-  const auto ranks = torch::arange(1, sorted.size(-1) + 1, sorted.options());
+  const auto ranks = torch::ones_like(sorted).cumsum(-1);
   const auto sums = sorted.cumsum(-1);
   // At least 1 among NaNs as well, which shall come out as NaNs.
   const auto size = (1 + ranks * sorted > sums).sum(-1, /*keepdim=*/true).clamp_min(1);
@@ -29,7 +29,7 @@ torch::Tensor sparsemax(const torch::Tensor& logits) {
   return torch::relu(shifted - threshold);
 }
 
-const bool sparsemax_registered = simplex_maps().add(
+const bool sparsemax_registered = add_simplex_map(
     "sparsemax",
     {
         .summary = "Euclidean projection onto the simplex: most probabilities are exactly 0",

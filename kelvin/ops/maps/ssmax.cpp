@@ -19,7 +19,7 @@ SimplexMap make_ssmax(Settings& settings) {
   });
 }
 
-const bool ssmax_registered = simplex_maps().add(
+const bool ssmax_registered = add_simplex_map(
     "ssmax", {
                  .summary = "scalable softmax: softmax of s * ln n * logits, over n logits",
                  .reference = "Scalable-softmax is superior for attention, arXiv 2501.19399",

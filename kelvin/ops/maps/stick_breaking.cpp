@@ -14,17 +14,20 @@ torch::Tensor stick_breaking(const torch::Tensor& logits) {
   const auto z = logits.masked_fill(is_masked, 0);
   const auto left_over = torch::log_sigmoid(-z).masked_fill(is_masked, 0);
   const auto from_here_on = left_over.flip(-1).cumsum(-1).flip(-1);
-  const auto behind = torch::constant_pad_nd(from_here_on, {0, 1}).narrow(-1, 1, z.size(-1));
+  const auto behind = torch::constant_pad_nd(from_here_on, {0, 1}).slice(-1, 1);
   return (torch::log_sigmoid(z) + behind).exp().masked_fill(is_masked, 0);
 }
 
-const bool stick_breaking_registered = simplex_maps().add(
+const bool stick_breaking_registered = add_simplex_map(
     "stick_breaking",
     {
         .summary = "from the last logit on, each takes sigmoid(logit) of what is left: the order "
                    "matters, rows sum to at most 1",
         .reference = "Scaling stick-breaking attention, arXiv 2410.17980",
-        .make = [](Settings&) { return simplex_map("stick_breaking", stick_breaking); },
+        .make =
+            [](Settings&) {
+              return simplex_map("stick_breaking", stick_breaking, Constants::felt);
+            },
         .sums_to_one = false,
     });
 
