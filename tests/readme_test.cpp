@@ -140,7 +140,8 @@ void expect_verb_and_flags(const std::vector<std::string>& words, const std::str
   static const auto known = verbs();
   if (words.size() < 2 || words[1] == "--help" || words[1] == "--version") return;
   ASSERT_TRUE(known.contains(words[1])) << "no such verb: " << line;
-  const bool has_jobs = words[1] == "data" || words[1] == "model" || words[1] == "bench";
+  const bool has_jobs = words[1] == "data" || words[1] == "model" || words[1] == "bench" ||
+                        words[1] == "theory" || words[1] == "attention";
   const auto flags =
       has_jobs && words.size() > 2 ? flags_of({words[1], words[2]}) : flags_of({words[1]});
   for (size_t i = 2; i < words.size(); ++i) {

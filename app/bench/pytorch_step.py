@@ -39,6 +39,7 @@ TYPES = {"F32": torch.float32, "I64": torch.int64, "U8": torch.uint8}
 # Settings for which this side has only one value.
 ONLY = {
     "model.dropout": 0,  # what it leaves out would differ
+    "model.bottleneck": 0,
     "model.norm_before_logits": "none",
     "model.norm_after_logits": "none",
     "model.attention": "softmax",

@@ -21,6 +21,20 @@ HeadNorm read_norm(Settings& settings, const std::string& key) {
   return norm_of(settings.full_name(key), name);
 }
 
+constexpr auto kBottleneck = "bottleneck";
+
+torch::nn::Linear linear_to_logits(int64_t features, int64_t classes, const HeadOptions& options) {
+  const bool is_narrow = options.bottleneck > 0;
+  return torch::nn::Linear(
+      torch::nn::LinearOptions(is_narrow ? options.bottleneck : features, classes)
+          .bias(options.bias && !is_narrow));
+}
+
+torch::nn::Linear bottleneck_of(int64_t features, const HeadOptions& options) {
+  if (options.bottleneck == 0) return nullptr;
+  return torch::nn::Linear(torch::nn::LinearOptions(features, options.bottleneck).bias(false));
+}
+
 torch::nn::Sequential normalisation(HeadNorm norm, int64_t size) {
   if (norm == HeadNorm::none) return nullptr;
   if (norm == HeadNorm::batch) return torch::nn::Sequential(torch::nn::BatchNorm1d(size));
@@ -32,24 +46,34 @@ torch::nn::Sequential normalisation(HeadNorm norm, int64_t size) {
 HeadOptions read_head(Settings& settings) {
   HeadOptions options;
   settings.read("bias", options.bias);
+  settings.read(kBottleneck, options.bottleneck);
+  check(options.bottleneck >= 0 && options.bottleneck <= 65536, settings.full_name(kBottleneck),
+        ": must be from 1 to 65536, or 0 for none, got ", options.bottleneck);
   options.norm_before = read_norm(settings, "norm_before_logits");
   options.norm_after = read_norm(settings, "norm_after_logits");
   return options;
 }
 
 Head::Head(int64_t features, int64_t classes, const HeadOptions& options)
-    : linear_(torch::nn::LinearOptions(features, classes).bias(options.bias)),
+    : linear_(linear_to_logits(features, classes, options)),
+      bottleneck_(bottleneck_of(features, options)),
       before_(normalisation(options.norm_before, features)),
       after_(normalisation(options.norm_after, classes)) {}
 
 void Head::register_in(Model& model, torch::nn::Module& owner, const std::string& name) {
   if (!before_.is_empty()) model.register_module("norm_before_logits", before_);
+  if (!bottleneck_.is_empty()) model.register_module(kBottleneck, bottleneck_);
   owner.register_module(name, linear_);
   if (!after_.is_empty()) model.register_module("norm_after_logits", after_);
 }
 
 torch::Tensor Head::forward(const torch::Tensor& features, const std::string& name, Taps* taps) {
-  const auto input = before_.is_empty() ? features : before_->forward(features);
+  auto input = before_.is_empty() ? features : before_->forward(features);
+  if (!bottleneck_.is_empty()) {
+    const auto narrow = product_of(bottleneck_, input);
+    if (taps) taps->record(layer_record(kBottleneck, bottleneck_, input, narrow, narrow));
+    input = narrow;
+  }
   const auto pre_activation = product_of(linear_, input);
   auto logits = after_.is_empty() ? pre_activation : after_->forward(pre_activation);
   if (taps) taps->record(layer_record(name, linear_, input, pre_activation, logits));
@@ -58,6 +82,7 @@ torch::Tensor Head::forward(const torch::Tensor& features, const std::string& na
 
 std::vector<torch::Tensor> Head::tensors() const {
   std::vector<torch::Tensor> all = linear_->parameters();
+  if (!bottleneck_.is_empty()) all.push_back(bottleneck_->weight);
   for (const auto* norm : {&before_, &after_}) {
     if (norm->is_empty()) continue;
     for (const auto& tensor : (*norm)->parameters()) all.push_back(tensor);

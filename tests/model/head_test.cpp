@@ -75,10 +75,50 @@ TEST_P(ScaledHead, MultipliesTheLogitsWhateverFollowsThem) {
 INSTANTIATE_TEST_SUITE_P(Norms, ScaledHead, testing::Values("none", "batch", "layer"),
                          [](const auto& info) { return info.param; });
 
+TEST(Head, WithABottleneckHasLogitsOfItsRank) {
+  for (const int64_t width : {1, 2, 3}) {
+    const auto model = mlp({{"bottleneck", width}});
+    const auto values = std::get<1>(torch::linalg_svd(logits_of(*model).to(torch::kFloat64)));
+    EXPECT_GT(values[width - 1].item<double>(), 1e-4 * values[0].item<double>());
+    EXPECT_LT(values[width].item<double>(), 1e-6 * values[0].item<double>());
+  }
+}
+
+TEST(Head, HasNoBiasAroundABottleneck) {
+  const auto model = mlp({{"bottleneck", 2}});
+  EXPECT_FALSE(model->head()->linear()->bias.defined());
+  EXPECT_FALSE(model->named_parameters().contains("bottleneck.bias"));
+  EXPECT_TRUE(model->named_parameters().contains("layers.0.bias"));
+  EXPECT_EQ(model->head()->tensors().size(), 2U);
+}
+
+TEST(Head, RecordsTheBottleneckAsALayerBeforeTheClassifier) {
+  for (const auto* family : {"mlp", "resnet20", "vgg11_bn", "vit_tiny"}) {
+    const auto model = built_model(family, {{"bottleneck", 2}}, {.classes = 5});
+    model->eval();
+    Taps taps;
+    const torch::NoGradGuard no_grad;
+    model->forward(torch::randn({2, 3, 32, 32}), &taps);
+    const auto& layers = taps.layers();
+    ASSERT_GE(layers.size(), 2U) << family;
+    const auto& bottleneck = layers[layers.size() - 2];
+    EXPECT_EQ(bottleneck.name, "bottleneck") << family;
+    EXPECT_EQ(bottleneck.output.size(1), 2) << family;
+    EXPECT_TRUE(layers.back().input.is_same(bottleneck.output)) << family;
+  }
+}
+
 TEST(Head, KnowsAllItsTensors) {
   EXPECT_EQ(mlp({})->head()->tensors().size(), 2U);
   EXPECT_EQ(mlp({{"bias", false}, {"norm_after_logits", "batch"}})->head()->tensors().size(),
             1U + 5U);
+}
+
+TEST(Head, RejectsABottleneckBelowZero) {
+  EXPECT_EQ(error_of([] {
+              mlp({{"bottleneck", -1}});
+            }),
+            "model.bottleneck: must be from 1 to 65536, or 0 for none, got -1");
 }
 
 TEST(Head, RejectsOtherNorms) {

@@ -12,7 +12,20 @@ namespace {
 // More figures than this under one heading wait until they are asked for.
 constexpr size_t kMostOpenFigures = 8;
 
-std::string head(const std::string& title) {
+std::string figure_html(const RunFigure& figure) {
+  const auto svg = std::visit([](const auto& each) { return svg_of(each); }, figure.figure);
+  const auto title = std::visit([](const auto& each) { return each.title; }, figure.figure);
+  std::string html = "<figure id=\"" + slug(figure.name) + "\">\n<h3>" + escape_html(title) +
+                     "</h3>\n" + svg + "<figcaption>" + escape_html(figure.how_to_read);
+  if (!figure.definition.empty()) {
+    html += "<small>Definition: " + escape_html(figure.definition) + "</small>";
+  }
+  return html + "</figcaption>\n</figure>\n";
+}
+
+}  // namespace
+
+std::string page_opening(const std::string& title) {
   return R"(<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -23,18 +36,13 @@ std::string head(const std::string& title) {
 <link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M3 13 13 3' stroke='%230068a8' stroke-width='3'/%3E%3Cpath d='M8 13h5' stroke='%23cf5200' stroke-width='3'/%3E%3C/svg%3E">
 <title>)" +
          escape_html(title) + "</title>\n<style>" + figure_css() + "\n" +
-         report_assets().at("page") + "</style>\n</head>\n";
+         report_assets().at("page") + "</style>\n</head>\n<body>\n<main>\n";
 }
 
-std::string figure_html(const RunFigure& figure) {
-  const auto svg = std::visit([](const auto& each) { return svg_of(each); }, figure.figure);
-  const auto title = std::visit([](const auto& each) { return each.title; }, figure.figure);
-  std::string html = "<figure id=\"" + slug(figure.name) + "\">\n<h3>" + escape_html(title) +
-                     "</h3>\n" + svg + "<figcaption>" + escape_html(figure.how_to_read);
-  if (!figure.definition.empty()) {
-    html += "<small>Definition: " + escape_html(figure.definition) + "</small>";
-  }
-  return html + "</figcaption>\n</figure>\n";
+// The script shows what lies nearest to the pointer; without it the browser's own tooltips do.
+std::string page_ending() {
+  return "</main>\n<div id=\"readout\" aria-hidden=\"true\"></div>\n<script>\n" +
+         report_assets().at("readout") + "</script>\n</body>\n</html>\n";
 }
 
 std::string figure_sections(const std::vector<RunFigure>& figures) {
@@ -54,12 +62,10 @@ std::string figure_sections(const std::vector<RunFigure>& figures) {
   return html;
 }
 
-}  // namespace
-
 std::string render_page(const PageInput& input) {
   check(!input.runs.empty(), "report: needs at least one run, got none");
   const auto comparison = compare(input.runs);
-  std::string html = head(input.title) + "<body>\n<main>\n";
+  auto html = page_opening(input.title);
   html += summary_section(input, comparison);
   html += comparison_section(input, comparison);
   html += caveat_section(input);
@@ -67,9 +73,7 @@ std::string render_page(const PageInput& input) {
   html += figure_sections(run_figures(input.runs, comparison, input.cases));
   html += run_section(input, comparison);
   html += definition_section(input, comparison);
-  // The script shows what lies nearest to the pointer; without it the browser's own tooltips do.
-  html += "</main>\n<div id=\"readout\" aria-hidden=\"true\"></div>\n<script>\n";
-  return html + report_assets().at("readout") + "</script>\n</body>\n</html>\n";
+  return html + page_ending();
 }
 
 }  // namespace kelvin

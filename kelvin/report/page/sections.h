@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "kelvin/report/figures/figures.h"
 #include "kelvin/report/page/page.h"
 #include "kelvin/report/tables/comparison.h"
 
@@ -22,5 +24,11 @@ std::string verdict_section(const PageInput& input);
 std::string run_section(const PageInput& input, const Comparison& comparison);
 // What the readings on the page mean, by the glossary and by their own definitions.
 std::string definition_section(const PageInput& input, const Comparison& comparison);
+
+// What every page is made of: all up to its content, figures under the headings of their sections,
+// and all after its content.
+std::string page_opening(const std::string& title);
+std::string figure_sections(const std::vector<RunFigure>& figures);
+std::string page_ending();
 
 }  // namespace kelvin
