@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "kelvin/core/check.h"
-#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 
 namespace kelvin {
 namespace {

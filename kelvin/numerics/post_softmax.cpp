@@ -3,7 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "kelvin/core/check.h"
-#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 
 namespace kelvin {
 

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 #include "tests/support/errors.h"
 #include "tests/support/oracle.h"
 #include "tests/support/tensors.h"

@@ -10,6 +10,7 @@
 #include "kelvin/experiment/evaluate/trained_network.h"
 #include "kelvin/numerics/circle_solution.h"
 #include "kelvin/numerics/spectrum.h"
+#include "kelvin/ops/numerical_rank.h"
 #include "kelvin/ops/softmax.h"
 
 namespace kelvin {
