@@ -50,6 +50,7 @@ bench: needs-bench tests-configured  ## build and run the benchmarks; those on r
 	@build/kelvin bench train
 	@build/kelvin bench train --sweep
 	@build/kelvin bench train --sweep --precision bf16
+	@benchmarks/attention_speed.py
 	@benchmarks/detector_speed.py --tool build/kelvin_detector_speed
 	@if [ -n "$$KELVIN_DATA" ]; then \
 		benchmarks/epoch_speed.py --tool build/kelvin --data "$$KELVIN_DATA" && \
