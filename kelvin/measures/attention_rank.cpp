@@ -124,7 +124,7 @@ class AttentionRank : public Measure {
   SeenAttention look_at(const AttentionRecord& record, int64_t wanted) const {
     check(record.logits.dim() == 4 && record.logits.sizes() == record.weights.sizes(),
           "attention_rank: layer '", record.name,
-          "' must have logits and shares [samples, heads, queries, keys], has ",
+          "' must have logits and weights [samples, heads, queries, keys], has ",
           record.logits.sizes(), " and ", record.weights.sizes());
     check(record.logits.size(3) >= 2, "attention_rank: layer '", record.name,
           "' must have at least 2 keys, has ", record.logits.size(3));
@@ -224,7 +224,8 @@ class AttentionRank : public Measure {
 const bool attention_rank_registered = measures().add(
     "attention_rank",
     {
-        .summary = "numerical rank of attention logits and shares per head, entropy of the shares",
+        .summary =
+            "numerical rank of attention logits and weights per head, entropy of the weights",
         .reference = "Low-rank bottleneck in multi-head attention models, arXiv 2002.07028",
         .make = [](const MeasureContext&,
                    Settings& settings) { return std::make_unique<AttentionRank>(settings); },

@@ -303,7 +303,7 @@ TEST(AttentionRank, RejectsWhatItCannotRank) {
   layer = softmax_of(noise({2, 1, 3, 3}, 82));
   layer.weights = layer.weights.slice(3, 0, 2);
   EXPECT_EQ(message_of(layer),
-            "attention_rank: layer 'attn' must have logits and shares [samples, heads, queries, "
+            "attention_rank: layer 'attn' must have logits and weights [samples, heads, queries, "
             "keys], has [2, 1, 3, 3] and [2, 1, 3, 2]");
 }
 
