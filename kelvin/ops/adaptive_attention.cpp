@@ -331,8 +331,9 @@ torch::Tensor adaptive_attention(const torch::Tensor& queries, const torch::Tens
                                  const torch::Tensor& values,
                                  const AdaptiveAttentionOptions& options) {
   check_attention(queries, keys, values, options);
-  const double scale =
-      options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(queries.size(3)));
+  const double scale = options.scale > 0
+                           ? options.scale
+                           : 1 / std::sqrt(static_cast<double>(fixed_size(queries, 3)));
   const auto type = queries.scalar_type();
   AttentionArguments given{.mask = whole_mask(options.mask, keys),
                            .is_causal = options.is_causal,

@@ -38,17 +38,17 @@ torch::Tensor neco(const torch::Tensor& features, const torch::Tensor& train_fea
 torch::Tensor attention(const torch::Tensor& query, const torch::Tensor& key,
                         const torch::Tensor& value, double temperature, const OptionalTensor& mask,
                         bool is_causal, OptionalDouble scale, c10::ArrayRef<double> coefficients,
-                        bool detach_beta, double floor, OperatorText past_the_peak,
+                        bool detach_beta, double floor, const std::string& past_the_peak,
                         double threshold) {
-  AdaptiveAttentionOptions options{.softmax = {.floor = floor,
-                                               .threshold = threshold,
-                                               .past_the_peak = past_the_peak_named(
-                                                   "adaptive_attention: past_the_peak",
-                                                   {past_the_peak.data(), past_the_peak.size()}),
-                                               .temperature = temperature,
-                                               .detach_beta = detach_beta},
-                                   .is_causal = is_causal,
-                                   .mask = mask.value_or(torch::Tensor())};
+  AdaptiveAttentionOptions options{
+      .softmax = {.floor = floor,
+                  .threshold = threshold,
+                  .past_the_peak =
+                      past_the_peak_named("adaptive_attention: past_the_peak", past_the_peak),
+                  .temperature = temperature,
+                  .detach_beta = detach_beta},
+      .is_causal = is_causal,
+      .mask = mask.value_or(torch::Tensor())};
   auto& terms = options.softmax.coefficients;
   check(coefficients.size() == terms.size(), "adaptive_attention: coefficients must be ",
         terms.size(), " numbers, of the highest power first, got ", coefficients.size());
