@@ -35,6 +35,8 @@ torch::Tensor neco(const torch::Tensor& features, const torch::Tensor& train_fea
                      {.scaler = scaler, .raw_denominator = raw_denominator});
 }
 
+// NOLINTBEGIN(readability-function-size): parameters are those of the operators
+
 torch::Tensor attention(const torch::Tensor& query, const torch::Tensor& key,
                         const torch::Tensor& value, double temperature, const OptionalTensor& mask,
                         bool is_causal, OptionalDouble scale, c10::ArrayRef<double> coefficients,
@@ -59,6 +61,8 @@ torch::Tensor attention(const torch::Tensor& query, const torch::Tensor& key,
   }
   return adaptive_attention(query, key, value, options);
 }
+
+// NOLINTEND(readability-function-size)
 
 TORCH_LIBRARY_FRAGMENT(kelvin, library) {
   // The tensor first: Python would take a tensor for a number, and its gradient would be lost.
