@@ -69,7 +69,7 @@ inline void mask_strip(const AttentionMask& mask, int64_t heads, const QueryBloc
     if (of_head != nullptr) {
       const auto* seen = of_head + query * mask.query_step;
       for (int64_t key = 0; key < block.keys; ++key) {
-        logits[key] = seen[key] != 0 ? logits[key] : kMaskedLogit;
+        if (seen[key] == 0) logits[key] = kMaskedLogit;
       }
     }
     const auto seen_keys = mask.is_causal ? std::min(block.keys, query + 1) : block.keys;

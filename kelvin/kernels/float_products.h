@@ -31,9 +31,9 @@ KELVIN_ROW_INLINE void float_block(const FloatProduct& p, int64_t row, int64_t v
   float* results = p.results + row * p.result_step + vector * kLanes;
   Floats<kLanes> sums[kRows][kVectors];
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int i = 0; i < kVectors; ++i) {
+    for (int64_t i = 0; i < kVectors; ++i) {
       const float* from = results + r * p.result_step + i * kLanes;
       sums[r][i] = kResults == FloatResults::added ? load_lanes<kLanes>(from) : Floats<kLanes>{};
     }
@@ -41,20 +41,20 @@ KELVIN_ROW_INLINE void float_block(const FloatProduct& p, int64_t row, int64_t v
   for (int64_t term = 0; term < p.terms; ++term, left += p.term_step, right += p.right_step) {
     Floats<kLanes> factors[kVectors];
 #pragma GCC unroll 2
-    for (int i = 0; i < kVectors; ++i) {
+    for (int64_t i = 0; i < kVectors; ++i) {
       factors[i] = load_lanes<kLanes>(right + i * p.vector_step);
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
+    for (int64_t r = 0; r < kRows; ++r) {
       const auto factor = all_lanes<kLanes>(left[r * p.row_step]);
 #pragma GCC unroll 2
-      for (int i = 0; i < kVectors; ++i) sums[r][i] += factor * factors[i];
+      for (int64_t i = 0; i < kVectors; ++i) sums[r][i] += factor * factors[i];
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int i = 0; i < kVectors; ++i) {
+    for (int64_t i = 0; i < kVectors; ++i) {
       store_lanes<kLanes>(results + r * p.result_step + i * kLanes, sums[r][i]);
     }
   }

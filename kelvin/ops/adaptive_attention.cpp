@@ -150,6 +150,8 @@ void check_for_kernel(const AttentionArguments& given) {
   check(suits, "_adaptive_attention: has no kernel for these arguments");
 }
 
+// NOLINTBEGIN(readability-function-size): parameters are those of the operators
+
 AttentionArguments arguments_of(const torch::Tensor& queries, const torch::Tensor& keys,
                                 const torch::Tensor& values, const torch::Tensor& mask,
                                 bool is_causal, double factor, c10::ArrayRef<double> curve,
@@ -216,6 +218,8 @@ ThreeTensors gradients_on_meta(const torch::Tensor&, const torch::Tensor& querie
                                bool) {
   return {torch::empty_like(queries), torch::empty_like(keys), torch::empty_like(values)};
 }
+
+// NOLINTEND(readability-function-size)
 
 TORCH_LIBRARY_FRAGMENT(kelvin, library) {
   library.def(
@@ -331,8 +335,9 @@ torch::Tensor adaptive_attention(const torch::Tensor& queries, const torch::Tens
                                  const torch::Tensor& values,
                                  const AdaptiveAttentionOptions& options) {
   check_attention(queries, keys, values, options);
-  const double scale =
-      options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(queries.size(3)));
+  const double scale = options.scale > 0
+                           ? options.scale
+                           : 1 / std::sqrt(static_cast<double>(fixed_size(queries, 3)));
   const auto type = queries.scalar_type();
   AttentionArguments given{.mask = whole_mask(options.mask, keys),
                            .is_causal = options.is_causal,

@@ -121,6 +121,8 @@ using RowsSignature = std::tuple<torch::Tensor, torch::Tensor>(const torch::Tens
                                                                c10::ArrayRef<double>, double,
                                                                double, int64_t, double, bool, bool);
 
+// NOLINTBEGIN(readability-function-size): parameters are those of the operators
+
 std::tuple<torch::Tensor, torch::Tensor> rows_on_cpu(const torch::Tensor& logits,
                                                      c10::ArrayRef<double> coefficients,
                                                      double floor, double threshold,
@@ -149,6 +151,8 @@ std::tuple<torch::Tensor, torch::Tensor> rows_on_meta(const torch::Tensor& logit
                                 : torch::empty({kRowFacts, 0}, each.options());
   return {torch::empty_like(logits), facts};
 }
+
+// NOLINTEND(readability-function-size)
 
 KnownRows known_rows(const torch::Tensor& logits, const AdaptiveSoftmaxOptions& options,
                      bool with_facts, bool with_spreads) {

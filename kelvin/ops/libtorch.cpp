@@ -16,6 +16,10 @@ bool has_sizes(const torch::Tensor& tensor) {
 
 #if TORCH_VERSION_MAJOR >= 2
 
+int64_t fixed_size(const torch::Tensor& tensor, int64_t dim) {
+  return tensor.sym_size(dim).guard_int(__FILE__, __LINE__);
+}
+
 OptimizerStateKey optimizer_state_key(const torch::Tensor& parameter) {
   return parameter.unsafeGetTensorImpl();
 }
@@ -30,6 +34,8 @@ void set_autocast_enabled(torch::DeviceType device, bool enabled) {
 }
 
 #else
+
+int64_t fixed_size(const torch::Tensor& tensor, int64_t dim) { return tensor.size(dim); }
 
 OptimizerStateKey optimizer_state_key(const torch::Tensor& parameter) {
   return c10::guts::to_string(parameter.unsafeGetTensorImpl());

@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace kelvin {
 
@@ -18,13 +17,6 @@ using OptionalDouble = std::optional<double>;
 #else
 using OptionalTensor = c10::optional<torch::Tensor>;
 using OptionalDouble = c10::optional<double>;
-#endif
-
-// A text that an operator is given.
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 7)
-using OperatorText = std::string_view;
-#else
-using OperatorText = c10::string_view;
 #endif
 
 inline OptionalTensor if_defined(const torch::Tensor& tensor) {
@@ -46,6 +38,9 @@ bool has_numbers(const torch::Tensor& tensor);
 
 // Whether its sizes can be read, which torch.compile may leave open.
 bool has_sizes(const torch::Tensor& tensor);
+
+// One of them, which is then fixed for what torch.compile makes.
+int64_t fixed_size(const torch::Tensor& tensor, int64_t dim);
 
 // Autocast of this thread, for the CPU or CUDA: whether it is on, and switching it, then to
 // bfloat16.

@@ -35,20 +35,22 @@ torch::Tensor neco(const torch::Tensor& features, const torch::Tensor& train_fea
                      {.scaler = scaler, .raw_denominator = raw_denominator});
 }
 
+// NOLINTBEGIN(readability-function-size): parameters are those of the operators
+
 torch::Tensor attention(const torch::Tensor& query, const torch::Tensor& key,
                         const torch::Tensor& value, double temperature, const OptionalTensor& mask,
                         bool is_causal, OptionalDouble scale, c10::ArrayRef<double> coefficients,
-                        bool detach_beta, double floor, OperatorText past_the_peak,
+                        bool detach_beta, double floor, const std::string& past_the_peak,
                         double threshold) {
-  AdaptiveAttentionOptions options{.softmax = {.floor = floor,
-                                               .threshold = threshold,
-                                               .past_the_peak = past_the_peak_named(
-                                                   "adaptive_attention: past_the_peak",
-                                                   {past_the_peak.data(), past_the_peak.size()}),
-                                               .temperature = temperature,
-                                               .detach_beta = detach_beta},
-                                   .is_causal = is_causal,
-                                   .mask = mask.value_or(torch::Tensor())};
+  AdaptiveAttentionOptions options{
+      .softmax = {.floor = floor,
+                  .threshold = threshold,
+                  .past_the_peak =
+                      past_the_peak_named("adaptive_attention: past_the_peak", past_the_peak),
+                  .temperature = temperature,
+                  .detach_beta = detach_beta},
+      .is_causal = is_causal,
+      .mask = mask.value_or(torch::Tensor())};
   auto& terms = options.softmax.coefficients;
   check(coefficients.size() == terms.size(), "adaptive_attention: coefficients must be ",
         terms.size(), " numbers, of the highest power first, got ", coefficients.size());
@@ -59,6 +61,8 @@ torch::Tensor attention(const torch::Tensor& query, const torch::Tensor& key,
   }
   return adaptive_attention(query, key, value, options);
 }
+
+// NOLINTEND(readability-function-size)
 
 TORCH_LIBRARY_FRAGMENT(kelvin, library) {
   // The tensor first: Python would take a tensor for a number, and its gradient would be lost.

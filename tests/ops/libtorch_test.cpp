@@ -36,6 +36,7 @@ TEST(LibTorch, HasNoNumbersOnMeta) {
   EXPECT_TRUE(has_numbers(torch::ones({2})));
   EXPECT_FALSE(has_numbers(torch::ones({2}, torch::kMeta)));
   EXPECT_TRUE(has_sizes(torch::ones({2}, torch::kMeta)));
+  EXPECT_EQ(fixed_size(torch::ones({2, 3}, torch::kMeta), 1), 3);
 }
 
 }  // namespace kelvin::libtorch_test
