@@ -28,16 +28,17 @@ const std::map<std::string, Folders> kMayInclude = {
     {"kernels", {"core"}},
     {"ops", {"core", "kernels"}},
     {"numerics", {"core", "kernels", "ops", "statistics"}},
+    {"retrieval", {"core", "numerics", "ops"}},
     {"data", {"core", "formats", "sources", "ops"}},
     {"model", {"core", "formats", "ops"}},
     {"train", {"core", "ops", "data", "model"}},
     {"measures", {"core", "ops", "numerics", "statistics", "model"}},
     {"experiment",
-     {"core", "formats", "statistics", "sources", "runs", "ops", "numerics", "data", "model",
-      "train", "measures"}},
+     {"core", "formats", "statistics", "sources", "runs", "ops", "numerics", "retrieval", "data",
+      "model", "train", "measures"}},
     {"app",
-     {"core", "formats", "statistics", "sources", "runs", "report", "ops", "numerics", "data",
-      "model", "train", "measures", "experiment"}},
+     {"core", "formats", "statistics", "sources", "runs", "report", "ops", "numerics", "retrieval",
+      "data", "model", "train", "measures", "experiment"}},
 };
 
 // All that measures see of a model.

@@ -23,7 +23,7 @@ constexpr double kExpansion = 4;
 constexpr double kLargest = 1e16;
 
 // The mean NLL at one beta.
-struct Value {
+struct NllValue {
   double beta = 0;
   double nll = 0;
   double slope = 0;
@@ -59,8 +59,8 @@ class Likelihood {
   // Whether every target has the highest logit of its sample.
   bool is_separated() const { return targets_.eq(0).all().item<bool>(); }
 
-  Value at(double beta) const {
-    Value value{.beta = beta};
+  NllValue at(double beta) const {
+    NllValue value{.beta = beta};
     for_each_chunk([&](const torch::Tensor& rows, int64_t first) {
       const auto distances = rows / unit_;
       const auto target = targets_.slice(0, first, first + rows.size(0));
@@ -105,7 +105,7 @@ class Bracket {
       : likelihood_(likelihood), options_(options) {}
 
   // The end at 0 needs no search: the slope is known to be below 0 there.
-  void start(const Value& at_zero) {
+  void start(const NllValue& at_zero) {
     low_ = at_zero;
     // Newton's first step; where the minimum is far, short of it.
     look_at(-at_zero.slope / at_zero.curvature);
@@ -132,8 +132,8 @@ class Bracket {
   }
   bool has_iterations() const { return iterations_ < options_.max_iterations; }
   int64_t iterations() const { return iterations_; }
-  const Value& low() const { return low_; }
-  const Value& high() const { return has_high_ ? high_ : latest_; }
+  const NllValue& low() const { return low_; }
+  const NllValue& high() const { return has_high_ ? high_ : latest_; }
 
   // Where a straight line between the slopes at the two ends is 0.
   double root() const {
@@ -169,15 +169,15 @@ class Bracket {
 
   const Likelihood& likelihood_;
   TemperatureScalingOptions options_;
-  Value low_;
-  Value high_;
-  Value latest_;
+  NllValue low_;
+  NllValue high_;
+  NllValue latest_;
   bool has_high_ = false;
   int64_t iterations_ = 0;
 };
 
 // From the units of Likelihood to those of the logits.
-void set_ends(FittedTemperature& fitted, const Value& low, const Value& high, double unit) {
+void set_ends(FittedTemperature& fitted, const NllValue& low, const NllValue& high, double unit) {
   fitted.low = low.beta / unit;
   fitted.high = high.beta / unit;
   fitted.low_slope = low.slope * unit;

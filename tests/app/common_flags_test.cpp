@@ -59,14 +59,23 @@ TEST(CommonFlags, AreThoseOfEveryVerbAndJob) {
 
 // What must be given besides flags.
 Words arguments_of(const Words& command) {
-  static const std::map<std::string, Words> known = {
-      {"calibrate", {"a"}},   {"compare", {"a", "b"}},
-      {"data fetch", {"a"}},  {"measure", {"a"}},
-      {"model norms", {"a"}}, {"model show", {"a"}},
-      {"probe", {"a"}},       {"prune", {"a"}},
-      {"report", {"a"}},      {"reproduce", {"a"}},
-      {"resume", {"a"}},      {"runs", {"a"}},
-      {"truncate", {"a"}},    {"data show", {"a", "--output", "b"}}};
+  static const std::map<std::string, Words> known = {{"calibrate", {"a"}},
+                                                     {"compare", {"a", "b"}},
+                                                     {"data fetch", {"a"}},
+                                                     {"measure", {"a"}},
+                                                     {"model norms", {"a"}},
+                                                     {"model show", {"a"}},
+                                                     {"probe", {"a"}},
+                                                     {"prune", {"a"}},
+                                                     {"report", {"a"}},
+                                                     {"reproduce", {"a"}},
+                                                     {"resume", {"a"}},
+                                                     {"runs", {"a"}},
+                                                     {"truncate", {"a"}},
+                                                     {"data show", {"a", "--output", "b"}},
+                                                     {"attention fit", {"a"}},
+                                                     {"attention evaluate", {"a"}},
+                                                     {"attention train", {"--output", "b"}}};
   const auto found = known.find(join(command, " "));
   return found == known.end() ? Words{} : found->second;
 }

@@ -66,8 +66,8 @@ Reading mean_reading(const std::string& name, const Drawn& drawn, size_t scale,
           .definition = definition};
 }
 
-void add_readings(Readings& readings, const Drawn& drawn, const std::vector<double>& scales,
-                  const Definition& definition) {
+void add_scales(Readings& readings, const Drawn& drawn, const std::vector<double>& scales,
+                const Definition& definition) {
   for (size_t i = 0; i < scales.size(); ++i) {
     auto meaning = definition;
     meaning["c"] = scales[i];
@@ -93,17 +93,17 @@ Readings theory_fig6(const Figure6Request& request, const RunContext& context) {
   Readings readings;
   for (int64_t k = 1; k <= request.most_rank; ++k) {
     check(!context.should_stop(), "stopped before rank ", k, "; nothing is shown");
-    add_readings(readings, drawn_of_rank(k, scales, request), scales,
-                 {{"matrix", "softmax(c M) by columns, M = A B^T, entries of A and B U(-1, 1)"},
-                  {"n", request.n},
-                  {"k", k},
-                  {"gamma", request.gamma},
-                  {"threshold", "gamma * sigma_1"},
-                  {"centring", "none"},
-                  {"precision", "float64"},
-                  {"draws", request.draws},
-                  {"seed", request.seed},
-                  {"interval", "smallest and largest of the draws"}});
+    add_scales(readings, drawn_of_rank(k, scales, request), scales,
+               {{"matrix", "softmax(c M) by columns, M = A B^T, entries of A and B U(-1, 1)"},
+                {"n", request.n},
+                {"k", k},
+                {"gamma", request.gamma},
+                {"threshold", "gamma * sigma_1"},
+                {"centring", "none"},
+                {"precision", "float64"},
+                {"draws", request.draws},
+                {"seed", request.seed},
+                {"interval", "smallest and largest of the draws"}});
     context.report_progress({.phase = "ranks", .done = k, .total = request.most_rank});
   }
   return readings;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kelvin/report/plot/figure.h"
+#include "kelvin/report/plot/heat_map.h"
 #include "kelvin/report/tables/comparison.h"
 
 namespace kelvin {
@@ -17,7 +18,7 @@ namespace kelvin {
 struct RunFigure {
   std::string name;     // "solution-rank-over-training": its file, unique in the report
   std::string section;  // the heading it stands under
-  std::variant<LineFigure, HistogramFigure> figure;
+  std::variant<LineFigure, HistogramFigure, HeatMapFigure> figure;
   std::string how_to_read;  // one or two sentences
   std::string definition;   // "gamma 0.001, shift_free true, ..."; may be empty
 };

@@ -76,6 +76,17 @@ Table data_table(const HistogramFigure& figure) {
   return table;
 }
 
+Table data_table(const HeatMapFigure& figure) {
+  Table table{.columns = {{figure.y_label}, {figure.x_label}, {"value"}}};
+  for (size_t row = 0; row < figure.rows.size(); ++row) {
+    for (size_t column = 0; column < figure.rows[row].size(); ++column) {
+      table.rows.push_back({std::to_string(row + 1), std::to_string(column + 1),
+                            csv_number(figure.rows[row][column])});
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> figure_csvs(const PageInput& input) {

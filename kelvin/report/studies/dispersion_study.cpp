@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kelvin/core/text.h"
 #include "kelvin/report/plot/svg.h"
 #include "kelvin/report/studies/study.h"
+#include "kelvin/statistics/summary.h"
 
 namespace kelvin {
 namespace {
@@ -82,7 +84,71 @@ RunFigure entropy_figure(const Readings& readings, const std::vector<double>& sp
           .definition = ""};
 }
 
+// Of trained heads, means over the networks but for the largest of all.
+Table heads_table(const Readings& readings) {
+  Table table{.title = "Heads trained with softmax",
+              .columns = {{"n", Alignment::right},
+                          {"mean spread", Alignment::right},
+                          {"largest", Alignment::right},
+                          {"spectral bound", Alignment::right},
+                          {"largest weight, mean", Alignment::right},
+                          {"allowed", Alignment::right},
+                          {"entropy, mean", Alignment::right},
+                          {"ln n", Alignment::right},
+                          {"beyond a bound", Alignment::right}}};
+  for (const double n : numbers_under(readings, "logit_spread", "n")) {
+    const auto values = [&](const char* name, Definition with) {
+      with["n"] = n;
+      with["trained_with"] = "softmax";
+      std::vector<double> found;
+      for (const auto& reading : readings_named(readings, name, with)) {
+        found.push_back(reading.value);
+      }
+      return summarise(found);
+    };
+    const Definition own = {{"attention", "softmax"}};
+    table.rows.push_back(
+        {fmt::format("{:.0f}", n),
+         fmt::format("{:.2f}", values("logit_spread", {{"statistic", "mean over sets"}}).mean),
+         fmt::format("{:.2f}", values("logit_spread", {{"statistic", "largest of a set"}}).largest),
+         fmt::format("{:.1f}", values("logit_spread_bound", {}).mean),
+         fmt::format("{:.4f}", values("attention_top_weight", own).mean),
+         fmt::format("{:.4f}", values("attention_top_weight_bound", {}).largest),
+         fmt::format("{:.2f}", values("attention_entropy_nats", own).mean),
+         fmt::format("{:.2f}", std::log(n)),
+         fmt::format("{:.0f}", values("dispersion_violations", {}).mean)});
+  }
+  table.notes = {
+      "Spread: of the scores of a set. Spectral bound: 2 sigma_max(Q) sigma_max(K) |y| max |x| "
+      "over "
+      "the root of the width. Allowed: the largest weight that the largest spread allows. Beyond a "
+      "bound: sets with a weight or a spread beyond theirs."};
+  return table;
+}
+
 }  // namespace
+
+Study heads_study(const Readings& readings) {
+  Study study{.title = "Dispersion of trained heads"};
+  const auto lengths = readings_named(readings, "dispersion_length");
+  double last = 0;
+  for (const auto& length : lengths) last = std::max(last, length.value);
+  double violations = 0;
+  double sets = 0;
+  for (const auto& reading : readings_named(readings, "dispersion_violations")) {
+    violations += reading.value;
+    sets += reading.definition.at("sets").get<double>();
+  }
+  study.findings = {
+      fmt::format("{} of {} sets have weights beyond what the spread of their scores allows, or "
+                  "scores that spread beyond the spectral norms of Q and K.",
+                  short_number(violations), short_number(sets, 9)),
+      fmt::format(
+          "By the largest spread of any set no weight can be above one half from n = {} on.",
+          short_number(std::ceil(last), 6))};
+  study.tables = {heads_table(readings)};
+  return study;
+}
 
 Study dispersion_study(const Readings& readings) {
   const auto spreads = numbers_under(readings, "dispersion_length", "spread");

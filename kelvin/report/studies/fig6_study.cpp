@@ -11,9 +11,9 @@ namespace {
 
 constexpr auto kFig6Section = "Over the scale";
 
-std::string whole(double value) { return fmt::format("{:.0f}", value); }
+std::string whole_text(double value) { return fmt::format("{:.0f}", value); }
 
-std::string of_rank(double k) { return "k = " + whole(k); }
+std::string of_rank(double k) { return "k = " + whole_text(k); }
 
 Definition with_rank(double k) { return {{"k", static_cast<int64_t>(k)}}; }
 

@@ -26,6 +26,13 @@ Study prop31_study(const Readings& readings);
 Study prop32_study(const Readings& readings);
 // Dispersion of softmax, see theory_dispersion.h.
 Study dispersion_study(const Readings& readings);
+// The same of heads trained for max retrieval, see evaluate_attention.h.
+Study heads_study(const Readings& readings);
+// Networks for max retrieval on sets of many sizes, see evaluate_attention.h; `heat` is shown as it
+// is.
+Study retrieval_study(const Readings& readings, const std::vector<HeatMapFigure>& heat);
+// The polynomial of an adaptive temperature, see fit_beta.h.
+Study beta_study(const Readings& readings);
 
 // Tables and findings for a terminal of this width, 0 for any, or as Markdown.
 std::string study_text(const Study& study, TableFormat format, size_t width);

@@ -31,4 +31,29 @@ TEST(DispersionStudy, SaysFromWhichLengthOnNoWeightIsAboveOneHalf) {
   EXPECT_EQ(study.figures.size(), 2U);
 }
 
+TEST(HeadsStudy, ComparesHeadsWithTheirBounds) {
+  Readings readings;
+  const auto add = [&](const char* name, double value, const Definition& with) {
+    auto meaning = with;
+    meaning["n"] = 16;
+    meaning["sets"] = 50;
+    meaning["trained_with"] = "softmax";
+    readings.push_back({.name = name, .value = value, .definition = meaning});
+  };
+  add("logit_spread", 3, {{"statistic", "mean over sets"}});
+  add("logit_spread", 5, {{"statistic", "largest of a set"}});
+  add("logit_spread_bound", 20, {});
+  add("attention_top_weight", 0.5, {{"attention", "softmax"}});
+  add("attention_top_weight_bound", 0.9, {});
+  add("attention_entropy_nats", 1.5, {{"attention", "softmax"}});
+  add("dispersion_length", 149.4, {});
+  add("dispersion_violations", 0, {});
+  const auto study = heads_study(readings);
+  EXPECT_EQ(study.tables.at(0).rows.at(0),
+            (std::vector<std::string>{"16", "3.00", "5.00", "20.0", "0.5000", "0.9000", "1.50",
+                                      "2.77", "0"}));
+  EXPECT_TRUE(study.findings.at(0).starts_with("0 of 50 sets have weights beyond"));
+  EXPECT_TRUE(study.findings.at(1).ends_with("from n = 150 on."));
+}
+
 }  // namespace kelvin::dispersion_study_test
