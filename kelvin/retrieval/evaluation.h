@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "kelvin/ops/simplex_map.h"
 #include "kelvin/retrieval/network.h"
 
 namespace kelvin {
@@ -13,7 +12,7 @@ namespace kelvin {
 // A map that attention is computed with, whatever the network was trained with.
 struct NamedMap {
   std::string name = {};
-  SimplexMap map = {};
+  ScoreMap map = {};
 };
 
 // What a network with one map does on sets of one size; means over the sets.

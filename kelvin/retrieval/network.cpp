@@ -141,7 +141,7 @@ torch::Tensor RetrievalNetwork::logits(const torch::Tensor& hidden,
   return two_layers("phi", items.matmul(at("value.weight").t()));
 }
 
-RetrievalAnswer RetrievalNetwork::answer(const RetrievalSets& sets, const SimplexMap& map) const {
+RetrievalAnswer RetrievalNetwork::answer(const RetrievalSets& sets, const ScoreMap& map) const {
   RetrievalAnswer result;
   const auto h = hidden(sets);
   result.scores = scores(h, sets);

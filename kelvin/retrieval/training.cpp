@@ -11,7 +11,7 @@
 
 namespace kelvin {
 
-RetrievalTrainer::RetrievalTrainer(const RetrievalNetwork& network, SimplexMap map,
+RetrievalTrainer::RetrievalTrainer(const RetrievalNetwork& network, ScoreMap map,
                                    const RetrievalTraining& options, uint64_t seed)
     : network_(network), map_(std::move(map)), options_(options), seed_(seed) {
   check(options.batch_size >= 1, "retrieval training: the batch size must be at least 1, got ",

@@ -22,8 +22,8 @@ struct RetrievalTraining {
 class RetrievalTrainer {
  public:
   // `seed` is that of the sets.
-  RetrievalTrainer(const RetrievalNetwork& network, SimplexMap map,
-                   const RetrievalTraining& options, uint64_t seed);
+  RetrievalTrainer(const RetrievalNetwork& network, ScoreMap map, const RetrievalTraining& options,
+                   uint64_t seed);
 
   struct StepValues {
     double loss = 0;      // mean cross-entropy of the batch
@@ -40,7 +40,7 @@ class RetrievalTrainer {
   void update();
 
   RetrievalNetwork network_;  // shares its parameters
-  SimplexMap map_;
+  ScoreMap map_;
   RetrievalTraining options_;
   uint64_t seed_;
   int64_t steps_ = 0;

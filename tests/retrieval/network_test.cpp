@@ -6,14 +6,17 @@
 #include <cmath>
 #include <limits>
 
+#include "kelvin/ops/simplex_map.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
 namespace kelvin::network_test {
 
-SimplexMap map_named(const std::string& name) {
+ScoreMap map_named(const std::string& name) {
   Settings settings(name, {});
-  return simplex_maps().find(name).make(settings);
+  return [map = simplex_maps().find(name).make(settings)](const torch::Tensor& scores) {
+    return map(scores, /*temperature=*/1);
+  };
 }
 
 torch::Tensor parameter(const RetrievalNetwork& network, const std::string& name) {
@@ -26,7 +29,7 @@ torch::Tensor parameter(const RetrievalNetwork& network, const std::string& name
 
 // The network layer by layer, keys and values of every item, in LibTorch's operators.
 torch::Tensor plain_logits(const RetrievalNetwork& network, const RetrievalSets& sets,
-                           const SimplexMap& map) {
+                           const ScoreMap& map) {
   const auto two_layers = [&](const std::string& name, const torch::Tensor& x) {
     const auto layer = [&](const torch::Tensor& input, const std::string& index) {
       return torch::linear(input, parameter(network, name + index + ".weight"),

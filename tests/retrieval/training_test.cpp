@@ -8,7 +8,7 @@
 
 namespace kelvin::training_test {
 
-const SimplexMap kSoftmax = [](const torch::Tensor& scores) { return torch::softmax(scores, -1); };
+const ScoreMap kSoftmax = [](const torch::Tensor& scores) { return torch::softmax(scores, -1); };
 
 TEST(RetrievalTraining, LearnsTheTask) {
   const RetrievalNetwork network({.width = 32}, 0);

@@ -4,6 +4,7 @@
 #include "kelvin/core/seeds.h"
 #include "kelvin/core/text.h"
 #include "kelvin/experiment/config/run_settings.h"
+#include "kelvin/ops/simplex_map.h"
 #include "kelvin/ops/softmax.h"
 
 namespace kelvin {
@@ -32,10 +33,10 @@ void read_map(Settings& settings, RetrievalSettings& read) {
   settings.read("attention_temperature", read.temperature);
   check_temperature(settings.full_name("attention_temperature").c_str(), read.temperature);
   const auto& entry = simplex_maps().find(read.attention);
-  settings.read_prefixed("attention_", [&](Settings& own) { read.map = entry.make(own); });
-  if (read.temperature == 1) return;
-  read.map = [map = read.map, divisor = read.temperature](const torch::Tensor& scores) {
-    return map(scores / divisor);
+  SimplexMap map;
+  settings.read_prefixed("attention_", [&](Settings& own) { map = entry.make(own); });
+  read.map = [map, temperature = read.temperature](const torch::Tensor& scores) {
+    return map(scores, temperature);
   };
 }
 
@@ -70,7 +71,7 @@ uint64_t RetrievalSettings::sets_seed() const {
   return derive_seed(static_cast<uint64_t>(seed), "sets");
 }
 
-SimplexMap map_of_text(const std::string& text, const std::string& where) {
+ScoreMap map_of_text(const std::string& text, const std::string& where) {
   auto parts = split(text, ':');
   const auto name = parts.front();
   parts.erase(parts.begin());
@@ -84,7 +85,7 @@ SimplexMap map_of_text(const std::string& text, const std::string& where) {
   auto settings = config.section(name);
   auto map = entry.make(settings);
   settings.reject_unknown_keys();
-  return map;
+  return [map](const torch::Tensor& scores) { return map(scores, /*temperature=*/1); };
 }
 
 }  // namespace kelvin

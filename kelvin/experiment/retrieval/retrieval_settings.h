@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include "kelvin/ops/simplex_map.h"
 #include "kelvin/retrieval/network.h"
 #include "kelvin/retrieval/training.h"
 #include "kelvin/runs/config.h"
@@ -18,7 +17,7 @@ struct RetrievalSettings {
   RetrievalTraining training;
   std::string attention = "softmax";  // its settings begin with attention_
   double temperature = 1;             // divides the scores, besides the root of the width
-  SimplexMap map;                     // of the scores, the temperature included
+  ScoreMap map;                       // of the scores, the temperature included
   Config resolved;                    // every key that exists, with its value
 
   static RetrievalSettings from(const Config& config);
@@ -30,6 +29,6 @@ struct RetrievalSettings {
 
 // A map to the simplex by its name and settings, as "top_k" or "adaptive:past_the_peak=hold" or
 // "ssmax:s=0.5:..."; `where` opens messages.
-SimplexMap map_of_text(const std::string& text, const std::string& where);
+ScoreMap map_of_text(const std::string& text, const std::string& where);
 
 }  // namespace kelvin
