@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "kelvin/experiment/retrieval/retrieval_file.h"
+#include "kelvin/ops/simplex_map.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 
