@@ -79,7 +79,10 @@ ScoreMap map_of_text(const std::string& text, const std::string& where) {
   for (const auto& assignment : parts) {
     check(assignment.find('=') != std::string::npos, where, ": must be NAME:KEY=VALUE, got '", text,
           "'");
-    config.apply_override(name + "." + assignment);
+    auto setting = name;
+    setting += '.';
+    setting += assignment;
+    config.apply_override(setting);
   }
   const auto& entry = simplex_maps().find(name);
   auto settings = config.section(name);
