@@ -126,8 +126,7 @@ torch::Tensor RetrievalNetwork::scores(const torch::Tensor& hidden,
   const auto direction = k.matmul(at("psi_x.2.weight"));
   const auto constant = k.matmul(at("psi_x.2.bias"));
   const auto products = products_of_sets(hidden, direction.unsqueeze(2)).squeeze(2);
-  auto scaled =
-      (products + constant.unsqueeze(1)) / std::sqrt(static_cast<double>(shape_.width));
+  auto scaled = (products + constant.unsqueeze(1)) / std::sqrt(static_cast<double>(shape_.width));
   const auto is_masked = sets.is_masked();
   if (!is_masked.defined()) return scaled;
   return scaled.masked_fill(is_masked, -std::numeric_limits<double>::infinity());
