@@ -70,8 +70,7 @@ Readings readings_named(const Readings& readings, const std::string& name, const
   return found;
 }
 
-const Reading& reading_named(const Readings& readings, const std::string& name,
-                             const Definition& with) {
+Reading reading_named(const Readings& readings, const std::string& name, const Definition& with) {
   const auto found = std::find_if(readings.begin(), readings.end(), [&](const Reading& reading) {
     return reading.name == name && has_entries(reading.definition, with);
   });

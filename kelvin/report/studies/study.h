@@ -47,8 +47,8 @@ Readings readings_named(const Readings& readings, const std::string& name,
                         const Definition& with = Definition::object());
 
 // The first of them; throws an Error if there is none.
-const Reading& reading_named(const Readings& readings, const std::string& name,
-                             const Definition& with = Definition::object());
+Reading reading_named(const Readings& readings, const std::string& name,
+                      const Definition& with = Definition::object());
 
 bool has_entries(const Definition& definition, const Definition& with);
 
