@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -54,17 +55,23 @@ bool is_source(const fs::path& path) {
   return path.extension() == ".h" || path.extension() == ".cpp";
 }
 
-// Every source below kelvin/ and app/, relative to the repository.
-std::vector<std::string> all_sources() {
-  std::vector<std::string> sources;
-  for (const char* top : {"kelvin", "app"}) {
-    for (const auto& file : fs::recursive_directory_iterator(root() / top)) {
-      if (file.is_regular_file() && is_source(file.path())) {
-        sources.push_back(fs::relative(file.path(), root()).generic_string());
-      }
+// Headers and sources, relative to the repository.
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& file : fs::recursive_directory_iterator(root() / folder)) {
+    if (file.is_regular_file() && is_source(file.path())) {
+      files.push_back(fs::relative(file.path(), root()).generic_string());
     }
   }
-  std::sort(sources.begin(), sources.end());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Every source below kelvin/ and app/.
+std::vector<std::string> all_sources() {
+  auto sources = files_below("app");
+  const auto library = files_below("kelvin");
+  sources.insert(sources.end(), library.begin(), library.end());
   return sources;
 }
 
@@ -210,6 +217,18 @@ TEST(Architecture, GivesEveryPublicTypeANameOfItsOwn) {
     }
   }
   EXPECT_TRUE(owners.contains("Error"));
+}
+
+// A longer one holds two things, each of which a reader would look for under its own name.
+TEST(Architecture, HasNoFileOfMoreThan400Lines) {
+  auto files = all_sources();
+  const auto tests = files_below("tests");
+  files.insert(files.end(), tests.begin(), tests.end());
+  for (const auto& name : files) {
+    std::ifstream file(root() / name);
+    const auto lines = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+    EXPECT_LE(lines, 400) << name;
+  }
 }
 
 TEST(Architecture, HasATestForEverySourceOfTheLibrary) {

@@ -1,45 +1,15 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "kelvin/report/page/glossary.h"
-#include "tests/support/collapse.h"
-#include "tests/support/errors.h"
+#include "tests/support/collapse_records.h"
 #include "tests/support/oracle.h"
 
 namespace kelvin::neural_collapse_test {
-
-constexpr int64_t kClasses = 5;
-
-LayerRecord output_of(const std::string& name, const torch::Tensor& output) {
-  LayerRecord layer;
-  layer.name = name;
-  layer.output = output;
-  return layer;
-}
-
-// Features around class means, a layer of maps and the logits; classes of different sizes.
-Record some_record(int64_t samples, uint64_t seed, Split split = Split::train,
-                   const std::string& ood = "") {
-  const auto labels = (torch::arange(samples) % 7).clamp_max(kClasses - 1);
-  const auto features = noise({samples, 8}, seed) + 2 * noise({kClasses, 8}, 900).index({labels});
-  const auto weight = noise({kClasses, 8}, 901) + 0.5 * noise({kClasses, 8}, 900);
-  const auto bias = noise({kClasses}, 902);
-  auto record = record_of(features.matmul(weight.t()) + bias, labels, split, ood);
-  record.features = features.to(torch::kFloat32);
-  record.weight = weight.to(torch::kFloat32);
-  record.bias = bias.to(torch::kFloat32);
-  const auto maps =
-      noise({samples, 2, 3, 4}, seed + 1) + noise({kClasses, 2, 3, 4}, 903).index({labels});
-  record.layers = {output_of("conv", maps.to(torch::kFloat32)),
-                   output_of("fc", record.logits.to(torch::kFloat32))};
-  return record;
-}
 
 // Every class one point, the points a simplex in general position, the classifier their dual.
 Record collapsed_record(int64_t classes, int64_t dims, int64_t per_class) {
@@ -56,41 +26,6 @@ Record collapsed_record(int64_t classes, int64_t dims, int64_t per_class) {
   record.bias = -weight.mv(centre);
   record.layers = {output_of("last", features)};
   return record;
-}
-
-std::vector<Record> batches_of(const Record& record, int64_t size) {
-  std::vector<Record> batches;
-  const auto samples = record.logits.size(0);
-  for (int64_t i = 0; i < samples; i += size) {
-    batches.push_back(collapse_part(record, torch::arange(i, std::min(samples, i + size))));
-  }
-  return batches;
-}
-
-double value_of(const Readings& readings, const std::string& name, const std::string& layer = "") {
-  return layer_reading(readings, name, layer).value;
-}
-
-std::set<std::string> names_in(const Readings& readings, const std::string& layer) {
-  std::set<std::string> names;
-  for (const auto& reading : readings) {
-    if (reading.layer == layer) names.insert(reading.name);
-  }
-  return names;
-}
-
-const std::set<std::string> kOfLayers = {"nc1_trace_pinv",  "nc1_trace_ratio", "nc1_cdnv",
-                                         "nc2_equinorm",    "nc2_equiangular", "nc2_etf_error",
-                                         "nc4_ncc_mismatch"};
-
-void expect_relative(const Readings& actual, const Readings& expected, double tolerance) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(fields_of(actual[i])["name"], fields_of(expected[i])["name"]);
-    EXPECT_EQ(actual[i].definition, expected[i].definition) << expected[i].name;
-    EXPECT_NEAR(actual[i].value, expected[i].value, tolerance * std::abs(expected[i].value) + 1e-13)
-        << expected[i].name << " " << expected[i].layer;
-  }
 }
 
 TEST(NeuralCollapseMeasure, IsZeroOfACollapsedSimplex) {
@@ -259,14 +194,6 @@ TEST(NeuralCollapseMeasure, SaysWhatItsNumbersMean) {
   EXPECT_EQ(of_test.definition["samples"], 30);
 }
 
-TEST(NeuralCollapseMeasure, DependsNeitherOnTheOrderNorOnTheBatches) {
-  const auto whole = some_record(60, 1);
-  const auto expected = collapse_of({whole});
-  expect_relative(collapse_of(batches_of(whole, 7)), expected, 1e-9);
-  const auto shuffled = collapse_part(whole, noise({60}, 5).argsort());
-  expect_relative(collapse_of({shuffled}), expected, 1e-9);
-}
-
 TEST(NeuralCollapseMeasure, IgnoresHowFeaturesAreTurned) {
   auto record = some_record(60, 1);
   record.features = record.features.to(torch::kFloat64);
@@ -311,241 +238,6 @@ TEST(NeuralCollapseMeasure, IgnoresWhereFeaturesLieButForTheClassifierAndNc5) {
   }
 }
 
-TEST(NeuralCollapseMeasure, TakesTheTestSplitIfThereIsNoOther) {
-  auto test = some_record(60, 1);
-  test.split = Split::test;
-  const auto ood = some_record(20, 3, Split::test, "textures");
-  const auto readings = measured("neural_collapse", {test, ood});
-  const auto expected = collapse_of({some_record(60, 1)}, {ood});
-  ASSERT_EQ(readings.size(), expected.size());
-  for (size_t i = 0; i < readings.size(); ++i) {
-    EXPECT_EQ(readings[i].name, expected[i].name);
-    EXPECT_EQ(readings[i].split, "test");
-    EXPECT_EQ(readings[i].definition["split"], "test, because no training samples were shown");
-    EXPECT_EQ(readings[i].definition["passes"], 2);
-    EXPECT_NEAR(readings[i].value, expected[i].value, 1e-12) << readings[i].name;
-  }
-}
-
-TEST(NeuralCollapseMeasure, PrefersTheTrainingSplitWheneverItComes) {
-  const auto train = some_record(60, 1);
-  const auto test = some_record(30, 2, Split::test);
-  const auto measure = make_measure("neural_collapse");
-  measure->update(test);
-  show_twice(*measure, {train}, {test});
-  expect_same(measure->compute(), collapse_of({train}, {test}));
-}
-
-TEST(NeuralCollapseMeasure, AsksForOneSecondPassOnly) {
-  const auto train = some_record(60, 1);
-  const auto measure = make_measure("neural_collapse");
-  EXPECT_FALSE(measure->wants_train_again());
-  measure->update(train);
-  EXPECT_FALSE(measure->wants_another_pass());
-  EXPECT_TRUE(measure->wants_train_again());
-  measure->update(train);
-  EXPECT_FALSE(measure->wants_train_again());
-  EXPECT_FALSE(measure->wants_another_pass());
-  const auto expected = measure->compute();
-  // What others ask for is not counted again.
-  measure->update(train);
-  EXPECT_FALSE(measure->wants_train_again());
-  expect_same(measure->compute(), expected);
-}
-
-TEST(NeuralCollapseMeasure, GivesAfterOnePassWhatMeansAloneTell) {
-  const auto train = some_record(60, 1);
-  const auto measure = make_measure("neural_collapse");
-  measure->update(train);
-  const auto readings = measure->compute();
-  const auto expected = collapse_of({train});
-  for (const auto& reading : expected) {
-    const bool needs_spread =
-        reading.name.starts_with("nc1") || reading.name.starts_with("nc4_ncc");
-    EXPECT_EQ(has_reading(readings, reading.name, reading.layer), !needs_spread) << reading.name;
-    if (needs_spread) continue;
-    EXPECT_EQ(value_of(readings, reading.name, reading.layer), reading.value);
-    EXPECT_EQ(layer_reading(readings, reading.name, reading.layer).definition["passes"], 1);
-  }
-}
-
-TEST(NeuralCollapseMeasure, MergesHalvesOfEachPass) {
-  const auto whole = some_record(60, 1);
-  const auto test = some_record(30, 2, Split::test);
-  const auto halves = batches_of(whole, 35);
-  const auto test_halves = batches_of(test, 20);
-  const auto first_pass = make_measure("neural_collapse");
-  const auto other = make_measure("neural_collapse");
-  first_pass->update(halves[0]);
-  other->update(halves[1]);
-  first_pass->merge(*other);
-  // Both go on with the means of the whole.
-  ASSERT_TRUE(first_pass->wants_train_again());
-  const auto left = make_measure("neural_collapse");
-  const auto right = make_measure("neural_collapse");
-  left->merge(*first_pass);
-  right->merge(*first_pass);
-  left->update(halves[0]);
-  right->update(halves[1]);
-  EXPECT_FALSE(left->wants_train_again());
-  left->update(test_halves[0]);
-  right->update(test_halves[1]);
-  left->merge(*right);
-  expect_relative(left->compute(), collapse_of({whole}, {test}), 1e-9);
-}
-
-TEST(NeuralCollapseMeasure, MergesOodSamplesOfTheTestSplitOnce) {
-  auto test = some_record(60, 1);
-  test.split = Split::test;
-  const auto ood = some_record(20, 3, Split::test, "textures");
-  const auto halves = batches_of(test, 35);
-  const auto first_pass = make_measure("neural_collapse");
-  for (const auto& record : {test, ood}) first_pass->update(record);
-  ASSERT_TRUE(first_pass->wants_another_pass());
-  const auto left = make_measure("neural_collapse");
-  const auto right = make_measure("neural_collapse");
-  left->merge(*first_pass);
-  right->merge(*first_pass);
-  left->update(halves[0]);
-  right->update(halves[1]);
-  left->merge(*right);
-  expect_relative(left->compute(), measured("neural_collapse", {test, ood}), 1e-9);
-}
-
-TEST(NeuralCollapseMeasure, RefusesToMergeWhatHasOtherMeans) {
-  const auto halves = batches_of(some_record(60, 1), 35);
-  const auto one = make_measure("neural_collapse");
-  const auto other = make_measure("neural_collapse");
-  show_twice(*one, {halves[0]});
-  other->update(halves[1]);
-  EXPECT_EQ(error_of([&] { one->merge(*other); }),
-            "neural_collapse: can merge only measures in the same pass");
-  const auto third = make_measure("neural_collapse");
-  show_twice(*third, {halves[1]});
-  EXPECT_EQ(error_of([&] { one->merge(*third); }),
-            "ClassSpread: can merge only what was measured around the same class means");
-  auto fewer = halves[1];
-  fewer.layers.pop_back();
-  const auto fourth = make_measure("neural_collapse");
-  fourth->update(fewer);
-  EXPECT_EQ(error_of([&] { other->merge(*fourth); }),
-            "neural_collapse: can merge only measures of the same layers");
-}
-
-TEST(NeuralCollapseMeasure, ProjectsWideLayersIfMemoryIsShort) {
-  // Little spread and many features: lengths and angles survive the projection.
-  auto record = some_record(40, 1);
-  const auto labels = record.labels;
-  const auto wide = noise({40, 6000}, 8) + 3 * noise({kClasses, 6000}, 9).index({labels});
-  record.layers[0] = output_of("wide", wide.to(torch::kFloat32));
-  const MeasureContext small{.memory = 3 * kClasses * 8 * 3100};
-  const auto readings = collapse_of(batches_of(record, 15), {}, small);
-  const auto expected = collapse_of({record});
-  for (const auto& reading : readings) {
-    const auto exact = layer_reading(expected, reading.name, reading.layer);
-    if (reading.layer != "wide") {
-      EXPECT_NEAR(reading.value, exact.value, 1e-9);
-      EXPECT_FALSE(reading.definition.contains("projected_to"));
-      continue;
-    }
-    EXPECT_EQ(reading.definition["projected_to"], 3000);
-    EXPECT_EQ(reading.definition["features"], 6000);
-    EXPECT_FALSE(exact.definition.contains("projected_to"));
-    if (reading.name == "nc1_trace_pinv") {
-      EXPECT_GT(reading.value, exact.value);
-      EXPECT_TRUE(reading.definition.contains("bias_of_projection"));
-    } else {
-      EXPECT_NEAR(reading.value, exact.value, 0.1 * exact.value + 0.02) << reading.name;
-    }
-  }
-  const auto measure = make_measure("neural_collapse", {}, small);
-  EXPECT_EQ(measure->memory(record, 40), kClasses * 8 * (3000 + 8 + 5 + 2 * 3000));
-  EXPECT_EQ(make_measure("neural_collapse")->memory(record, 40),
-            kClasses * 8 * (6000 + 8 + 5 + 2 * 6000));
-}
-
-TEST(NeuralCollapseMeasure, LeavesOutClassesWithoutSamples) {
-  auto record = some_record(60, 1);
-  record = collapse_part(record, (record.labels != 2).nonzero().squeeze(1));
-  auto fewer = record;
-  // The same with labels that have no gap, and a classifier without the missing row.
-  const auto rows = labels_of({0, 1, 3, 4});
-  fewer.labels = torch::where(record.labels > 2, record.labels - 1, record.labels);
-  fewer.classes = 4;
-  fewer.weight = record.weight.index_select(0, rows);
-  fewer.bias = record.bias.index_select(0, rows);
-  fewer.logits = record.logits.index_select(1, rows);
-  const auto readings = collapse_of({record});
-  const auto expected = collapse_of({fewer});
-  for (const auto* name :
-       {"nc1_trace_pinv", "nc1_cdnv", "nc2_etf_error", "nc3_self_duality", "nc3_dual_etf_error"}) {
-    const auto reading = layer_reading(readings, name, "");
-    EXPECT_NEAR(reading.value, value_of(expected, name), 1e-12) << name;
-    EXPECT_EQ(reading.definition["classes"], 4);
-    EXPECT_EQ(reading.definition["missing_classes"], 1);
-  }
-  // The weight alone has all of its rows.
-  EXPECT_EQ(layer_reading(readings, "nc2_weight_etf_error", "").definition["classes"], 5);
-}
-
-TEST(NeuralCollapseMeasure, TakesFewerSamplesThanClasses) {
-  const auto record = collapse_part(some_record(60, 1), labels_of({0, 1, 2}));
-  const auto readings = collapse_of({record});
-  EXPECT_NEAR(value_of(readings, "nc1_trace_pinv"), 0, 1e-25);
-  EXPECT_NEAR(value_of(readings, "nc1_trace_ratio"), 0, 1e-25);
-  EXPECT_GT(layer_reading(readings, "nc2_etf_error", "").definition["missing_classes"], 0);
-}
-
-TEST(NeuralCollapseMeasure, TakesMoreClassesThanFeatures) {
-  auto record = some_record(60, 1);
-  record.layers = {output_of("narrow", record.features.narrow(1, 0, 2))};
-  const auto readings = collapse_of({record});
-  EXPECT_EQ(names_in(readings, "narrow"), kOfLayers);
-  EXPECT_EQ(layer_reading(readings, "nc1_trace_pinv", "narrow").definition["directions"], 2);
-  // Two dimensions hold no simplex of five.
-  EXPECT_GT(value_of(readings, "nc2_etf_error", "narrow"), 0.3);
-}
-
-TEST(NeuralCollapseMeasure, LeavesOutOfConstantFeaturesWhatIsNotDefined) {
-  auto record = some_record(60, 1);
-  record.layers = {output_of("zero", torch::zeros({60, 4})),
-                   output_of("constant", torch::full({60, 4}, 0.1F))};
-  record.features = torch::full({60, 8}, 0.3F);
-  const auto readings = collapse_of({record});
-  EXPECT_TRUE(names_in(readings, "zero").empty());
-  EXPECT_TRUE(names_in(readings, "constant").empty());
-  EXPECT_EQ(names_in(readings, ""),
-            (std::set<std::string>{"nc0_weight_sum", "nc0_weight_sum_squared",
-                                   "nc2_weight_equinorm", "nc2_weight_equiangular",
-                                   "nc2_weight_etf_error", "nc2_weight_etf_error_per_pair",
-                                   "nc3_dual_variance", "nc4_centre_logits"}));
-  EXPECT_EQ(value_of(readings, "nc3_dual_variance"), 0);
-}
-
-TEST(NeuralCollapseMeasure, MeasuresLayersWithoutAClassifier) {
-  auto record = some_record(60, 1);
-  record.weight = torch::Tensor();
-  record.bias = torch::Tensor();
-  auto readings = collapse_of({record});
-  for (const auto& reading : readings) {
-    EXPECT_FALSE(reading.name.find("weight_") != std::string::npos &&
-                 !reading.name.ends_with("weighted_mean"))
-        << reading.name;
-    EXPECT_FALSE(reading.name.starts_with("nc3")) << reading.name;
-  }
-  EXPECT_TRUE(has_reading(readings, "nc1_trace_pinv", ""));
-  record.features = torch::Tensor();
-  readings = collapse_of({record});
-  EXPECT_TRUE(names_in(readings, "").empty());
-  EXPECT_EQ(names_in(readings, "conv"), kOfLayers);
-  // Without a bias the centre's logits are those of the weight.
-  record = some_record(60, 1);
-  record.bias = torch::Tensor();
-  readings = collapse_of({record});
-  EXPECT_EQ(layer_reading(readings, "nc4_centre_logits", "").definition["formula"],
-            "|W mu_G|, the classifier has no bias");
-}
-
 TEST(NeuralCollapseMeasure, HasNc5OfEveryOodDatasetAndNoTrainingSamplesOfThem) {
   const auto train = some_record(60, 1);
   const auto textures = some_record(20, 3, Split::test, "textures");
@@ -580,85 +272,6 @@ TEST(NeuralCollapseMeasure, OrthoDevIsZeroOfOrthogonalFeatures) {
   // OOD features that are zero have no direction.
   ood.features = torch::zeros({12, 7}, torch::kFloat64);
   EXPECT_FALSE(has_reading(collapse_of({record}, {ood}), "orthodev", ""));
-}
-
-TEST(NeuralCollapseMeasure, KeepsSumsAndThenTheSpreadAsItsState) {
-  const auto train = some_record(60, 1);
-  const auto measure = make_measure("neural_collapse");
-  measure->update(train);
-  auto state = measure->state();
-  EXPECT_EQ(state.size(), 6U);
-  EXPECT_EQ(state.at("conv/class_sums").sizes(), (torch::IntArrayRef{5, 24}));
-  EXPECT_EQ(state.at("/class_counts").sum().item<double>(), 60);
-  ASSERT_TRUE(measure->wants_train_again());
-  measure->update(train);
-  state = measure->state();
-  EXPECT_EQ(state.size(), 15U);
-  EXPECT_EQ(state.at("conv/within").sizes(), (torch::IntArrayRef{4, 4}));
-}
-
-TEST(NeuralCollapseMeasure, RejectsWhatItCannotMeasure) {
-  const auto message_of = [](const Record& record) {
-    return error_of([&] { collapse_of({record}); });
-  };
-  auto record = some_record(60, 1);
-  record.layers[0].output[3][1][2][0] = std::nanf("");
-  EXPECT_EQ(message_of(record),
-            "neural_collapse: layer 'conv' must be finite, has a NaN or an infinity");
-  record = some_record(60, 1);
-  record.features[5][2] = INFINITY;
-  EXPECT_EQ(message_of(record),
-            "neural_collapse: the classifier's input must be finite, has a NaN or an infinity");
-  record = some_record(60, 1);
-  record.logits[5][2] = std::nan("");
-  EXPECT_EQ(message_of(record),
-            "neural_collapse: logits must be finite, have a NaN or an infinity");
-  record = some_record(60, 1);
-  record.weight[0][0] = std::nanf("");
-  EXPECT_EQ(message_of(record),
-            "neural_collapse: the classifier's weight must be finite, has a NaN or an infinity");
-  record = some_record(60, 1);
-  record.weight = record.weight.narrow(1, 0, 7);
-  EXPECT_EQ(message_of(record),
-            "neural_collapse: the classifier's weight must be [5, 8], got [5, 7]");
-  record = some_record(60, 1);
-  record.labels = record.labels + 1;
-  EXPECT_EQ(message_of(record), "neural_collapse: labels must be in [0, 5), got 5");
-  record.labels = record.labels - 2;
-  EXPECT_EQ(message_of(record), "neural_collapse: labels must be in [0, 5), got -1");
-  record.labels = torch::full({60}, 3);
-  EXPECT_EQ(message_of(record), "neural_collapse: needs samples of at least 2 classes, got 1");
-  record.layers.clear();
-  record.features = torch::Tensor();
-  EXPECT_EQ(message_of(record),
-            "neural_collapse: needs features or records of layers, got neither");
-}
-
-TEST(NeuralCollapseMeasure, RejectsBatchesThatDoNotBelongTogether) {
-  const auto train = some_record(60, 1);
-  const auto measure = make_measure("neural_collapse");
-  measure->update(train);
-  auto other = train;
-  other.layers[0].name = "stem";
-  EXPECT_EQ(error_of([&] { measure->update(other); }),
-            "neural_collapse: every batch must have the same layers; layer 'conv' of 24 features "
-            "became layer 'stem' of 24");
-  other.layers.pop_back();
-  EXPECT_EQ(error_of([&] { measure->update(other); }),
-            "neural_collapse: every batch must have the same layers, 3, got 2");
-  ASSERT_TRUE(measure->wants_train_again());
-  measure->update(collapse_part(train, torch::arange(0, 50)));
-  EXPECT_EQ(error_of([&] { measure->compute(); }),
-            "neural_collapse: the second pass must show the samples of the first, 60, got 50");
-}
-
-TEST(NeuralCollapseMeasure, RejectsACutoffOutOfRange) {
-  const auto making = [](double cutoff) {
-    return error_of([&] { make_measure("neural_collapse", {{"cutoff", cutoff}}); });
-  };
-  EXPECT_EQ(making(1), "measure.neural_collapse.cutoff: must be in (0, 1), got 1");
-  // Rounding would be inverted.
-  EXPECT_EQ(making(0), "measure.neural_collapse.cutoff: must be in (0, 1), got 0");
 }
 
 }  // namespace kelvin::neural_collapse_test

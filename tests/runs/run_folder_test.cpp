@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,55 +13,11 @@
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/fake_run.h"
-#include "tests/support/other_process.h"
 
 namespace kelvin::run_folder_test {
 
 namespace fs = std::filesystem;
-
-TEST(RunLock, IsTheFileLockOfTheRun) {
-  const TemporaryFolder run;
-  EXPECT_FALSE(is_locked(run.path()));
-  auto lock = RunLock::try_take(run.path());
-  ASSERT_TRUE(lock.has_value());
-  EXPECT_TRUE(fs::exists(run / "lock"));
-  EXPECT_TRUE(is_locked(run.path()));
-  EXPECT_FALSE(RunLock::try_take(run.path()).has_value());
-  lock.reset();
-  EXPECT_FALSE(is_locked(run.path()));
-  EXPECT_TRUE(fs::is_empty(run.path()));
-}
-
-TEST(RunLock, NamesTheProcessThatIsAtWork) {
-  const TemporaryFolder run;
-  OtherProcess other([&](const auto& wait) {
-    const auto lock = RunLock::take(run.path());
-    wait();
-  });
-  ASSERT_TRUE(other.is_waiting());
-  EXPECT_EQ(error_of([&] { RunLock::take(run.path()); }),
-            run.path().string() + ": another process (" + std::to_string(other.process()) +
-                ") is at work in it");
-  EXPECT_TRUE(is_locked(run.path()));
-  other.kill();
-  EXPECT_FALSE(is_locked(run.path()));
-  const auto lock = RunLock::take(run.path());
-  EXPECT_TRUE(is_locked(run.path()));
-}
-
-TEST(RunLock, NeedsTheFolder) {
-  const TemporaryFolder folder;
-  EXPECT_FALSE(is_locked(folder / "no"));
-  EXPECT_EQ(error_of([&] { RunLock::take(folder / "no"); }),
-            folder / "no/lock" + ": cannot be made: No such file or directory");
-}
-
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-RunFolder new_run(const fs::path& path) {
-  return RunFolder::create(path, Config({{"seed", 3}, {"train.lr", 0.5}}), {{"commit", "abc"}});
-}
 
 // Why a run is refused after one of its files got another content, without the folder's path.
 std::string refusal_of(const std::string& file, const std::string& content) {
@@ -277,12 +232,6 @@ TEST(RunFolderCreate, RefusesMetadataThatIsNoObject) {
   EXPECT_FALSE(fs::exists(folder.path() / "run"));
 }
 
-TEST(FindRuns, GivesARunItself) {
-  const TemporaryFolder folder;
-  new_run(folder.path() / "run");
-  EXPECT_EQ(find_runs(folder.path() / "run"), (std::vector<fs::path>{folder.path() / "run"}));
-}
-
 TEST(LoadRun, DoesNotWaitAtAPipe) {
   const TemporaryFolder folder;
   for (const char* name : {"metrics.jsonl", "metadata.json", "status", "readings.jsonl",
@@ -296,19 +245,6 @@ TEST(LoadRun, DoesNotWaitAtAPipe) {
   }
 }
 
-TEST(FindRuns, GivesEveryRunBelowByName) {
-  const TemporaryFolder folder;
-  new_run(folder.path() / "b");
-  new_run(folder.path() / "a/deep");
-  fs::create_directories(folder / "c/empty");
-  EXPECT_EQ(find_runs(folder.path()),
-            (std::vector<fs::path>{folder.path() / "a/deep", folder.path() / "b"}));
-}
-
-TEST(FindRuns, RefusesAFolderThatIsNotThere) {
-  EXPECT_EQ(error_of([] { find_runs("/no/such"); }), "/no/such: no such folder");
-}
-
 TEST(LoadStatus, IsWhatTheRunSaidLast) {
   const TemporaryFolder folder;
   const auto run = RunFolder::create(folder / "run", {}, {});
@@ -317,37 +253,6 @@ TEST(LoadStatus, IsWhatTheRunSaidLast) {
   EXPECT_EQ(load_status(folder / "run"), RunStatus::stopped);
   fs::remove(folder / "run/status");
   EXPECT_EQ(load_status(folder / "run"), RunStatus::running);
-}
-
-TEST(FindRuns, GoesOnBesideALinkToItself) {
-  const TemporaryFolder folder;
-  new_run(folder.path() / "run");
-  fs::create_symlink("loop", folder / "loop");
-  fs::create_directories(folder / "deep");
-  fs::create_symlink("../deep", folder / "deep/up");
-  fs::create_symlink("nowhere", folder / "dangling");
-  std::vector<std::string> warnings;
-  const auto runs =
-      find_runs(folder.path(), [&](const std::string& text) { warnings.push_back(text); });
-  EXPECT_EQ(runs, (std::vector<fs::path>{folder.path() / "run"}));
-  ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_EQ(warnings[0], (folder / "loop") + ": left out: Too many levels of symbolic links");
-}
-
-TEST(FindRuns, WarnsOfAFewAndCountsTheOthers) {
-  const TemporaryFolder folder;
-  new_run(folder.path() / "run");
-  std::vector<std::string> warnings;
-  for (int loops = 1; loops <= 40; ++loops) {
-    const auto name = "loop" + std::to_string(loops);
-    fs::create_symlink(name, folder / name);
-    warnings.clear();
-    const auto runs =
-        find_runs(folder.path(), [&](const std::string& text) { warnings.push_back(text); });
-    EXPECT_EQ(runs, (std::vector<fs::path>{folder.path() / "run"}));
-    EXPECT_EQ(warnings.size(), static_cast<size_t>(std::min(loops, 6)));
-  }
-  EXPECT_EQ(warnings.back(), folder.path().string() + ": 35 more below it left out likewise");
 }
 
 TEST(CheckCanCreateRun, RefusesWhatIsLeftOfARun) {

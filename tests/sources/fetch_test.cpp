@@ -381,17 +381,15 @@ TEST_F(Fetch, SaysThatTheDiskIsFull) {
   file.md5 = md5_of(tiny_.files.at("test-images"));
   tiny_.known.routes = {
       archive_route("    add('noise', os.urandom(200000))", {"plain", "norange"})};
-  auto error = refusal();
-  EXPECT_EQ(error,
-            (data_ / ".partial/tiny-x.tgz").string() + ": cannot write: No space left on device");
+  const auto no_space = std::string(": cannot write: No space left on device");
+  EXPECT_EQ(refusal(), (data_ / ".partial/tiny-x.tgz").string() + no_space);
   EXPECT_FALSE(fs::exists(data_ / "tiny"));
   EXPECT_EQ(requests(), 1U) << "no other mirror can help";
 
   fs::remove_all(data_ / ".partial");
   tiny_.known.routes = {archive_route("    add('noise', os.urandom(60000))")};
-  error = refusal();
-  EXPECT_NE(error.find("test-images: cannot write: No space left on device"), std::string::npos)
-      << error;
+  const auto error = refusal();
+  EXPECT_NE(error.find("test-images" + no_space), std::string::npos) << error;
   EXPECT_FALSE(fs::exists(data_ / "tiny"));
   EXPECT_EQ(std::distance(fs::directory_iterator(data_ / ".partial"), {}), 1)
       << "the download alone";

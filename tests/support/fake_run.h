@@ -34,4 +34,9 @@ inline void write_fake_run(const std::filesystem::path& folder, double temperatu
   run.set_status(RunStatus::finished);
 }
 
+// A run that has only just begun.
+inline RunFolder new_run(const std::filesystem::path& path) {
+  return RunFolder::create(path, Config({{"seed", 3}, {"train.lr", 0.5}}), {{"commit", "abc"}});
+}
+
 }  // namespace kelvin

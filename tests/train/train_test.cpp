@@ -4,54 +4,20 @@
 #include <torch/torch.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "kelvin/core/seeds.h"
 #include "kelvin/data/batches.h"
+#include "tests/support/easy_training.h"
 #include "tests/support/errors.h"
-#include "tests/support/losses.h"
 
 namespace kelvin::train_test {
-
-const auto kNever = [] { return false; };
-
-// Two classes, dark and bright images: learnt in a few steps.
-Dataset dark_and_bright(int64_t samples = 50) {
-  torch::manual_seed(0);
-  Dataset dataset{.name = "dark_and_bright", .classes = 2, .train = {}, .test = {}};
-  const auto labels = torch::arange(samples, torch::kInt64).remainder(2);
-  const auto noise = torch::randint(100, {samples, 3, 4, 4}, torch::kInt64);
-  dataset.train = {.pixels = (noise + 150 * labels.view({-1, 1, 1, 1})).to(torch::kUInt8),
-                   .labels = labels};
-  dataset.test = dataset.train;
-  return dataset;
-}
-
-std::shared_ptr<Model> small_model() {
-  torch::manual_seed(3);
-  Settings settings("model", {{"width", 8}, {"depth", 2}});
-  return models().find("mlp").build({.channels = 3, .height = 4, .width = 4, .classes = 2},
-                                    settings);
-}
-
-TrainOptions few_epochs() {
-  return {.epochs = 3, .batch_size = 16, .learning_rate = 0.1, .warmup_epochs = 0};
-}
 
 std::vector<torch::Tensor> weights_after(const TrainOptions& options) {
   const auto model = small_model();
   train(*model, dark_and_bright(), options, {}, kNever);
   return model->parameters();
-}
-
-bool all_equal(const std::vector<torch::Tensor>& left, const std::vector<torch::Tensor>& right) {
-  EXPECT_EQ(left.size(), right.size());
-  for (size_t i = 0; i < left.size(); ++i) {
-    if (!left[i].equal(right[i])) return false;
-  }
-  return true;
 }
 
 TEST(Train, ShowsAugmentedImagesIfAskedTo) {
@@ -69,44 +35,6 @@ TEST(Train, RefusesADatasetWithoutTrainingImages) {
   EXPECT_EQ(error_of([&] { train(*model, dataset, few_epochs(), {}, kNever); }),
             "train: dataset 'dark_and_bright' has no training images");
 }
-
-// Notes each call in a list that several recorders may share.
-class Recorder : public TrainObserver {
- public:
-  Recorder(std::string name, std::vector<std::string>& calls)
-      : name_(std::move(name)), calls_(calls) {}
-
-  void before_training(const TrainState& state) override { note("before", state); }
-  void after_step(const TrainState& state) override {
-    note("step", state);
-    losses.push_back(state.loss);
-    rates.push_back(state.learning_rate);
-    images = state.images;
-    total_steps = state.total_steps;
-    was_always_training &= state.model.is_training();
-  }
-  void after_epoch(const TrainState& state) override {
-    note("epoch", state);
-    epoch_losses.push_back(state.loss);
-  }
-  void at_stop(const TrainState& state) override { note("stop", state); }
-
-  std::vector<double> losses;
-  std::vector<double> rates;
-  std::vector<double> epoch_losses;
-  int64_t images = 0;
-  int64_t total_steps = 0;
-  bool was_always_training = true;
-
- private:
-  void note(const std::string& what, const TrainState& state) {
-    calls_.push_back(name_ + " " + what + " " + std::to_string(state.epoch) + " " +
-                     std::to_string(state.step));
-  }
-
-  std::string name_;
-  std::vector<std::string>& calls_;
-};
 
 TEST(Train, LowersTheLoss) {
   std::vector<std::string> calls;
@@ -361,208 +289,6 @@ TEST(Train, RoundsToBfloat16IfAskedTo) {
     EXPECT_EQ(rounded[i].scalar_type(), torch::kFloat32);
     EXPECT_TRUE(torch::allclose(rounded[i], exact[i], 0, 0.05)) << i;
   }
-}
-
-// The networks here have two outputs.
-void compare_views(TrainOptions& options) {
-  options.loss = made_loss("info_nce", {{"loss_dimensions", 2}});
-  options.augmentation = Augmentation::crop_flip;
-}
-
-TEST(Train, ComparesTwoViewsInOneBatch) {
-  // Notes what the loss is given.
-  std::vector<torch::Tensor> embeddings;
-  std::vector<torch::Tensor> targets;
-  auto options = few_epochs();
-  compare_views(options);
-  options.epochs = 1;
-  options.loss.function = [&, inner = options.loss.function](const torch::Tensor& logits,
-                                                             const torch::Tensor& images,
-                                                             const torch::Tensor& temperature) {
-    embeddings.push_back(logits.detach());
-    targets.push_back(images);
-    return inner(logits, images, temperature);
-  };
-  const auto dataset = dark_and_bright(16);
-  const auto model = small_model();
-  const auto reference = small_model();
-  train(*model, dataset, options, {}, kNever);
-  ASSERT_EQ(embeddings.size(), 1U);
-  EXPECT_TRUE(targets[0].equal(torch::arange(16).repeat({2})));
-  const BatchMaker batches(dataset, {.augmentation = Augmentation::crop_flip,
-                                     .seed = derive_seed(options.seed, "augment"),
-                                     .views = 2});
-  const auto order = epoch_order(derive_seed(options.seed, "order"), 0, 16);
-  const auto expected = reference->forward(batches.make(dataset.train, order).images);
-  EXPECT_TRUE(torch::allclose(embeddings[0], expected, 1e-5, 1e-6));
-}
-
-TEST(Train, CountsImagesAndNotTheirViews) {
-  std::vector<std::string> calls;
-  Recorder recorder("a", calls);
-  auto options = few_epochs();
-  compare_views(options);
-  options.epochs = 1;
-  options.batch_size = 30;
-  train(*small_model(), dark_and_bright(50), options, {&recorder}, kNever);
-  EXPECT_EQ(recorder.images, 50);
-  EXPECT_EQ(recorder.total_steps, 2);
-  ASSERT_EQ(recorder.losses.size(), 2U);
-  EXPECT_NEAR(recorder.epoch_losses[0], (30 * recorder.losses[0] + 20 * recorder.losses[1]) / 50,
-              1e-12);
-}
-
-// Of 2B views each has one positive among 2B - 1 candidates.
-TEST(Train, TellsEntropyAndAccuracyAsMeansOverViews) {
-  class Values : public TrainObserver {
-   public:
-    void after_step(const TrainState& state) override {
-      entropy = state.entropy;
-      accuracy = state.accuracy;
-    }
-    double entropy = 0;
-    double accuracy = 0;
-  } seen;
-  auto options = few_epochs();
-  compare_views(options);
-  options.epochs = 1;
-  options.temperature.first = 1e6;
-  train(*small_model(), dark_and_bright(16), options, {&seen}, kNever);
-  EXPECT_NEAR(seen.entropy, std::log(31), 1e-4);
-  EXPECT_GE(seen.accuracy, 0);
-  EXPECT_LE(seen.accuracy, 1);
-  EXPECT_DOUBLE_EQ(seen.accuracy * 32, std::round(seen.accuracy * 32));
-}
-
-TEST(Train, LearnsToTellViews) {
-  std::vector<std::string> calls;
-  Recorder recorder("a", calls);
-  auto options = few_epochs();
-  compare_views(options);
-  options.augmentation = Augmentation::flip;
-  options.epochs = 20;
-  options.temperature.first = 0.2;
-  train(*small_model(), dark_and_bright(), options, {&recorder}, kNever);
-  EXPECT_LT(recorder.epoch_losses.back(), recorder.epoch_losses.front() - 0.1);
-}
-
-struct Continued {
-  const char* name;
-  TrainOptions options;
-  bool has_dropout = false;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Continued& each) {
-  return stream << each.name;
-}
-
-std::shared_ptr<Model> model_for(const Continued& each) {
-  torch::manual_seed(3);
-  Settings settings("model",
-                    {{"width", 8}, {"depth", 2}, {"dropout", each.has_dropout ? 0.3 : 0.0}});
-  return models().find("mlp").build({.channels = 3, .height = 4, .width = 4, .classes = 2},
-                                    settings);
-}
-
-// Copies what it is told to remember, as a file would.
-class Snapshots : public TrainObserver {
- public:
-  explicit Snapshots(int64_t step) : step_(step) {}
-  void after_step(const TrainState& state) override {
-    if (state.step != step_) return;
-    taken = state.snapshot();
-    for (auto* tensors : {&taken.weights, &taken.state}) {
-      for (auto& [name, tensor] : *tensors) tensor = tensor.detach().clone();
-    }
-  }
-  TrainSnapshot taken;
-
- private:
-  int64_t step_;
-};
-
-class ContinuedTraining : public testing::TestWithParam<Continued> {};
-
-TEST_P(ContinuedTraining, EndsWithTheSameBitsFromAnyStep) {
-  const auto dataset = dark_and_bright();
-  const auto& options = GetParam().options;
-  std::vector<std::string> calls;
-  const auto straight = model_for(GetParam());
-  Recorder whole("a", calls);
-  train(*straight, dataset, options, {&whole}, kNever);
-  const auto steps = total_steps(options, dataset.train.size());
-  for (int64_t step = 1; step <= steps; ++step) {
-    Snapshots snapshots(step);
-    const auto first = model_for(GetParam());
-    int64_t done = 0;
-    train(*first, dataset, options, {&snapshots}, [&] { return ++done == step; });
-    torch::manual_seed(99);
-    const auto second = model_for(GetParam());
-    std::vector<std::string> ignored;
-    Recorder rest("a", ignored);
-    torch::manual_seed(77);
-    train(*second, dataset, options, {&rest}, kNever, &snapshots.taken);
-    EXPECT_TRUE(all_equal(second->parameters(), straight->parameters())) << "from step " << step;
-    EXPECT_EQ(rest.epoch_losses.back(), whole.epoch_losses.back()) << "from step " << step;
-    if (step < steps) {
-      EXPECT_EQ(rest.rates.back(), whole.rates.back()) << "from step " << step;
-    }
-    EXPECT_EQ(rest.images, step == steps ? 0 : whole.images);
-  }
-}
-
-TrainOptions two_epochs() {
-  auto options = few_epochs();
-  options.epochs = 2;
-  return options;
-}
-
-Continued continued(const char* name, const std::function<void(TrainOptions&)>& change,
-                    bool has_dropout = false) {
-  auto options = two_epochs();
-  change(options);
-  return {name, options, has_dropout};
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, ContinuedTraining,
-    testing::Values(continued("Sgd", [](auto&) {}),
-                    continued(
-                        "Dropout", [](auto&) {}, /*has_dropout=*/true),
-                    continued("Augmented",
-                              [](auto& o) { o.augmentation = Augmentation::crop_flip; }),
-                    continued("Adam", [](auto& o) { o.optimizer.kind = OptimizerKind::adam; }),
-                    continued("Adamw", [](auto& o) { o.optimizer.kind = OptimizerKind::adamw; }),
-                    continued("SingleImageLeftOver", [](auto& o) { o.batch_size = 7; }),
-                    continued("Average", [](auto& o) { o.ema_decay = 0.9; }),
-                    continued("Bfloat16", [](auto& o) { o.precision = Precision::bf16; }),
-                    continued("TwoViews", [](auto& o) { compare_views(o); }),
-                    continued("LearnedTemperature",
-                              [](auto& o) {
-                                o.temperature = {.first = 3,
-                                                 .schedule = TemperatureSchedule::learned};
-                                o.optimizer.kind = OptimizerKind::adam;
-                                o.ema_decay = 0.5;
-                              }),
-                    continued("CyclicTemperature",
-                              [](auto& o) {
-                                o.temperature = {
-                                    .first = 3, .schedule = TemperatureSchedule::cyclic, .last = 1};
-                              })),
-    [](const auto& tested) { return tested.param.name; });
-
-TEST(Train, RefusesToGoOnFromTheWeightsOfAnotherModel) {
-  Snapshots snapshots(1);
-  const Continued small{"", two_epochs()};
-  train(*model_for(small), dark_and_bright(), small.options, {&snapshots}, kNever);
-  torch::manual_seed(3);
-  Settings settings("model", {{"width", 9}, {"depth", 2}});
-  const auto other =
-      models().find("mlp").build({.channels = 3, .height = 4, .width = 4, .classes = 2}, settings);
-  const auto message = error_of(
-      [&] { train(*other, dark_and_bright(), small.options, {}, kNever, &snapshots.taken); });
-  EXPECT_TRUE(message.starts_with("train: the weights to go on from: 'layers.0.bias' must be "))
-      << message;
 }
 
 template <class Change>
