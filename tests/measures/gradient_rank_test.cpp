@@ -49,10 +49,6 @@ Readings ranked(const std::vector<LayerRecord>& layers, const Values& values = {
   return measure->compute();
 }
 
-double value_of(const Readings& readings, const std::string& name, const std::string& layer) {
-  return layer_reading(readings, name, layer).value;
-}
-
 int64_t exact_rank(const torch::Tensor& matrix) {
   const auto values = torch::linalg_svdvals(matrix);
   return (values > 1e-10 * values[0]).sum().item<int64_t>();
@@ -70,9 +66,9 @@ torch::Tensor low_rank_maps(int64_t samples, int64_t channels, int64_t rank, uin
 TEST(GradientRank, OfUnitMatricesIsTheirSize) {
   const auto readings = ranked({layer_with_gradient("linear", torch::diag(doubles({5, 1, 1e-4})),
                                                     torch::diag(doubles({4, 2e-3, 0})))});
-  EXPECT_EQ(value_of(readings, "gradient_rank", "linear"), 1);
-  EXPECT_EQ(value_of(readings, "activation_rank", "linear"), 2);
-  EXPECT_EQ(value_of(readings, "gradient_rank_violations", ""), 0);
+  EXPECT_EQ(layer_value(readings, "gradient_rank", "linear"), 1);
+  EXPECT_EQ(layer_value(readings, "activation_rank", "linear"), 2);
+  EXPECT_EQ(layer_value(readings, "gradient_rank_violations", ""), 0);
   const auto values = readings_of(readings, "gradient_singular_value");
   ASSERT_EQ(values.size(), 3U);
   EXPECT_NEAR(values[0].value, 4, 1e-12);
@@ -116,10 +112,10 @@ TEST(GradientRank, ReachesTheBoundWhereTheLossAsksForEverything) {
                                                 low_rank_maps(30, 4, rank, 4), mean_of_squares)},
                                  {{"gamma", 1e-6}});
     for (const char* layer : {"linear", "conv"}) {
-      EXPECT_EQ(value_of(readings, "gradient_rank", layer), rank);
-      EXPECT_EQ(value_of(readings, "activation_rank", layer), rank);
+      EXPECT_EQ(layer_value(readings, "gradient_rank", layer), rank);
+      EXPECT_EQ(layer_value(readings, "activation_rank", layer), rank);
     }
-    EXPECT_EQ(value_of(readings, "gradient_rank_violations", ""), 0);
+    EXPECT_EQ(layer_value(readings, "gradient_rank_violations", ""), 0);
   }
 }
 
@@ -136,9 +132,9 @@ TEST(GradientRank, IfNumericalCanExceedThatOfTheInput) {
   // dL/dW = (dL/dZ) A^T = -targets * input = -1e-4 times the unit matrix.
   expect_close(layer.gradient, -1e-4 * torch::eye(3, torch::kFloat64), 1e-18);
   const auto readings = ranked({layer});
-  EXPECT_EQ(value_of(readings, "activation_rank", "linear"), 2);
-  EXPECT_EQ(value_of(readings, "gradient_rank", "linear"), 3);
-  EXPECT_EQ(value_of(readings, "gradient_rank_violations", ""), 1);
+  EXPECT_EQ(layer_value(readings, "activation_rank", "linear"), 2);
+  EXPECT_EQ(layer_value(readings, "gradient_rank", "linear"), 3);
+  EXPECT_EQ(layer_value(readings, "gradient_rank_violations", ""), 1);
   EXPECT_EQ(exact_rank(layer.gradient), exact_rank(input));
 }
 
@@ -190,8 +186,8 @@ for name, stride, padding in (("conv", 2, 1), ("tokens", 1, 0), ("linear", 1, 0)
     const auto& ranks = expected.at(layer.name + "/ranks");
     const auto& gradient = expected.at(layer.name + "/gradient");
     const auto& input = expected.at(layer.name + "/input");
-    EXPECT_EQ(value_of(readings, "gradient_rank", layer.name), ranks[0].item<int64_t>());
-    EXPECT_EQ(value_of(readings, "activation_rank", layer.name), ranks[1].item<int64_t>());
+    EXPECT_EQ(layer_value(readings, "gradient_rank", layer.name), ranks[0].item<int64_t>());
+    EXPECT_EQ(layer_value(readings, "activation_rank", layer.name), ranks[1].item<int64_t>());
     EXPECT_EQ(layer_reading(readings, "activation_rank", layer.name).definition["columns"],
               ranks[2].item<int64_t>());
     violations += (ranks[0] > ranks[1]).item<bool>();
@@ -226,8 +222,8 @@ TEST(GradientRank, IgnoresScaleRotationsAndTheOrderOfSamples) {
   const auto input = noise({30, 10}, 30) * fading;
   const auto gradient = noise({9, 10}, 31) * fading;
   const auto ranks_of = [](const Readings& readings) {
-    return std::vector<double>{value_of(readings, "gradient_rank", "linear"),
-                               value_of(readings, "activation_rank", "linear")};
+    return std::vector<double>{layer_value(readings, "gradient_rank", "linear"),
+                               layer_value(readings, "activation_rank", "linear")};
   };
   const auto plain = ranks_of(ranked({layer_with_gradient("linear", input, gradient)}));
   EXPECT_GT(plain[0], 1);
@@ -243,18 +239,18 @@ TEST(GradientRank, OfZerosIsZero) {
   const auto zeros = torch::zeros({4, 3}, torch::kFloat64);
   const auto readings = ranked({layer_with_gradient("still", noise({5, 3}, 40), zeros),
                                 layer_with_gradient("dead", torch::cat({zeros, zeros}), zeros)});
-  EXPECT_EQ(value_of(readings, "gradient_rank", "still"), 0);
-  EXPECT_EQ(value_of(readings, "activation_rank", "still"), 3);
-  EXPECT_EQ(value_of(readings, "gradient_rank", "dead"), 0);
-  EXPECT_EQ(value_of(readings, "activation_rank", "dead"), 0);
+  EXPECT_EQ(layer_value(readings, "gradient_rank", "still"), 0);
+  EXPECT_EQ(layer_value(readings, "activation_rank", "still"), 3);
+  EXPECT_EQ(layer_value(readings, "gradient_rank", "dead"), 0);
+  EXPECT_EQ(layer_value(readings, "activation_rank", "dead"), 0);
   EXPECT_EQ(readings[0].value, 0);
 }
 
 TEST(GradientRank, OfOneSampleIsAtMostOne) {
   const auto readings =
       ranked({trained_layer("linear", noise({4, 6}, 50), noise({1, 6}, 51), mean_of_squares)});
-  EXPECT_EQ(value_of(readings, "gradient_rank", "linear"), 1);
-  EXPECT_EQ(value_of(readings, "activation_rank", "linear"), 1);
+  EXPECT_EQ(layer_value(readings, "gradient_rank", "linear"), 1);
+  EXPECT_EQ(layer_value(readings, "activation_rank", "linear"), 1);
 }
 
 TEST(GradientRank, ShowsTheFiveLargestSingularValues) {

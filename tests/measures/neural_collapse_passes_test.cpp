@@ -67,7 +67,7 @@ TEST(NeuralCollapseMeasure, GivesAfterOnePassWhatMeansAloneTell) {
         reading.name.starts_with("nc1") || reading.name.starts_with("nc4_ncc");
     EXPECT_EQ(has_reading(readings, reading.name, reading.layer), !needs_spread) << reading.name;
     if (needs_spread) continue;
-    EXPECT_EQ(value_of(readings, reading.name, reading.layer), reading.value);
+    EXPECT_EQ(layer_value(readings, reading.name, reading.layer), reading.value);
     EXPECT_EQ(layer_reading(readings, reading.name, reading.layer).definition["passes"], 1);
   }
 }

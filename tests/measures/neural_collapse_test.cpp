@@ -51,15 +51,15 @@ TEST(NeuralCollapseMeasure, OfPointsThatAreNoSimplexIsKnown) {
   record.features = features;
   const auto readings = collapse_of({record});
   // All spread is orthogonal to the means.
-  EXPECT_NEAR(value_of(readings, "nc1_trace_pinv"), 0, 1e-15);
-  EXPECT_NEAR(value_of(readings, "nc1_trace_ratio"), (2.0 / 5) / (8.0 / 3), 1e-15);
-  EXPECT_NEAR(value_of(readings, "nc1_cdnv"), (1.0 / 32 + 1.0 / 8 + 0) / 3, 1e-15);
-  EXPECT_NEAR(value_of(readings, "nc2_equinorm"), std::sqrt(4.0 / 3) / (4.0 / 3), 1e-15);
+  EXPECT_NEAR(layer_value(readings, "nc1_trace_pinv"), 0, 1e-15);
+  EXPECT_NEAR(layer_value(readings, "nc1_trace_ratio"), (2.0 / 5) / (8.0 / 3), 1e-15);
+  EXPECT_NEAR(layer_value(readings, "nc1_cdnv"), (1.0 / 32 + 1.0 / 8 + 0) / 3, 1e-15);
+  EXPECT_NEAR(layer_value(readings, "nc2_equinorm"), std::sqrt(4.0 / 3) / (4.0 / 3), 1e-15);
   // The third mean has no direction, and there is no classifier.
   EXPECT_FALSE(has_reading(readings, "nc2_equiangular", ""));
   EXPECT_FALSE(has_reading(readings, "nc3_self_duality", ""));
   // Predicted are 0, 1, 2, 0 and 0, nearest are 0, 0, 1, 1 and 2.
-  EXPECT_NEAR(value_of(readings, "nc4_ncc_mismatch"), 4.0 / 5, 1e-15);
+  EXPECT_NEAR(layer_value(readings, "nc4_ncc_mismatch"), 4.0 / 5, 1e-15);
 }
 
 TEST(NeuralCollapseMeasure, AgreesWithThePlainDefinitions) {
@@ -110,7 +110,7 @@ out["/orthodev_class_means"] = orthodev(np.mean([f[fy == k].mean(0) for k in np.
   ASSERT_EQ(of_test.size(), 3U);
   EXPECT_NEAR(of_test[0].value, expected.at("test").item<double>(), 1e-12);
   // The case is not a trivial one.
-  EXPECT_GT(value_of(readings, "nc1_trace_pinv"), 0.1);
+  EXPECT_GT(layer_value(readings, "nc1_trace_pinv"), 0.1);
   EXPECT_GT(of_test[0].value, 0);
 }
 
@@ -142,13 +142,13 @@ classifier_collapse(put, x["features"], x["labels"], x["logits"].argmax(1), x["w
   EXPECT_EQ(layer_reading(readings, "nc1_trace_pinv", "").definition["directions"], 3);
   for (const std::string name : {"nc1_trace_svd", "nc1_trace_svd_unscaled", "nc1_trace_pinv"}) {
     const auto wanted = expected.at(name).item<double>();
-    EXPECT_NEAR(value_of(readings, name), wanted, 1e-6 * wanted) << name;
+    EXPECT_NEAR(layer_value(readings, name), wanted, 1e-6 * wanted) << name;
   }
   EXPECT_EQ(layer_reading(readings, "nc1_trace_svd", "").definition["directions"], 4);
   EXPECT_FALSE(layer_reading(readings, "nc1_trace_svd", "").definition.contains("cutoff"));
-  EXPECT_GT(value_of(readings, "nc1_trace_svd"), 100 * value_of(readings, "nc1_trace_pinv"));
-  EXPECT_DOUBLE_EQ(value_of(readings, "nc1_trace_svd_unscaled"),
-                   kClasses * value_of(readings, "nc1_trace_svd"));
+  EXPECT_GT(layer_value(readings, "nc1_trace_svd"), 100 * layer_value(readings, "nc1_trace_pinv"));
+  EXPECT_DOUBLE_EQ(layer_value(readings, "nc1_trace_svd_unscaled"),
+                   kClasses * layer_value(readings, "nc1_trace_svd"));
 }
 
 TEST(NeuralCollapseMeasure, InvertsNoRounding) {
@@ -233,7 +233,7 @@ TEST(NeuralCollapseMeasure, IgnoresWhereFeaturesLieButForTheClassifierAndNc5) {
     if (reading.name == "nc4_centre_logits" || reading.name == "nc4_ncc_mismatch_without_bias") {
       continue;
     }
-    EXPECT_NEAR(reading.value, value_of(expected, reading.name, reading.layer), 1e-9)
+    EXPECT_NEAR(reading.value, layer_value(expected, reading.name, reading.layer), 1e-9)
         << reading.name;
   }
 }
@@ -268,7 +268,7 @@ TEST(NeuralCollapseMeasure, OrthoDevIsZeroOfOrthogonalFeatures) {
   ood.ood = "elsewhere";
   ood.features = torch::zeros({12, 7}, torch::kFloat64);
   ood.features.select(1, 6).fill_(2);
-  EXPECT_NEAR(value_of(collapse_of({record}, {ood}), "orthodev"), 0, 1e-15);
+  EXPECT_NEAR(layer_value(collapse_of({record}, {ood}), "orthodev"), 0, 1e-15);
   // OOD features that are zero have no direction.
   ood.features = torch::zeros({12, 7}, torch::kFloat64);
   EXPECT_FALSE(has_reading(collapse_of({record}, {ood}), "orthodev", ""));

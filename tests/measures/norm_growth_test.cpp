@@ -26,10 +26,6 @@ Readings grown(const torch::Tensor& weight, const torch::Tensor& input) {
   return grown({record_with_layers({layer}, layer.pre_activation)});
 }
 
-double value_of(const Readings& readings, const std::string& name, const std::string& layer = "") {
-  return layer_reading(readings, name, layer).value;
-}
-
 // A linear network of square layers, each input the product of the layer before.
 Record linear_network(const std::vector<torch::Tensor>& weights, const torch::Tensor& input) {
   std::vector<LayerRecord> layers;
@@ -44,16 +40,16 @@ Record linear_network(const std::vector<torch::Tensor>& weights, const torch::Te
 TEST(NormGrowth, OfAlignedMatricesIsAllSingularValues) {
   // W and A have the unit vectors in the same order.
   const auto readings = grown(torch::diag(doubles({3, 2, 1})), torch::diag(doubles({10, 5, 1})));
-  EXPECT_NEAR(value_of(readings, "norm_of_singular_values", "linear"),
+  EXPECT_NEAR(layer_value(readings, "norm_of_singular_values", "linear"),
               std::sqrt(30 * 30 + 10 * 10 + 1), 1e-9);
-  EXPECT_NEAR(value_of(readings, "norm_alignment", "linear"), 1, 1e-12);
+  EXPECT_NEAR(layer_value(readings, "norm_alignment", "linear"), 1, 1e-12);
 }
 
 TEST(NormGrowth, OfMatricesInReverseOrderIsTheLeastAlignment) {
   const auto readings = grown(torch::diag(doubles({3, 2, 1})), torch::diag(doubles({1, 5, 10})));
   const auto largest = std::sqrt(30.0 * 30 + 10 * 10 + 1);
-  EXPECT_NEAR(value_of(readings, "norm_of_singular_values", "linear"), largest, 1e-9);
-  EXPECT_NEAR(value_of(readings, "norm_alignment", "linear"),
+  EXPECT_NEAR(layer_value(readings, "norm_of_singular_values", "linear"), largest, 1e-9);
+  EXPECT_NEAR(layer_value(readings, "norm_alignment", "linear"),
               std::sqrt(3.0 * 3 + 10 * 10 + 10 * 10) / largest, 1e-9);
 }
 
@@ -61,8 +57,8 @@ TEST(NormGrowth, OfOrthogonalSpacesHasNoAlignment) {
   const auto weight = torch::tensor({{2.0, 0.0}}, torch::kFloat64);
   const auto input = torch::tensor({{0.0, 3.0}, {0.0, 4.0}}, torch::kFloat64);
   const auto readings = grown(weight, input);
-  EXPECT_NEAR(value_of(readings, "norm_of_singular_values", "linear"), 10, 1e-9);
-  EXPECT_NEAR(value_of(readings, "norm_alignment", "linear"), 0, 1e-9);
+  EXPECT_NEAR(layer_value(readings, "norm_of_singular_values", "linear"), 10, 1e-9);
+  EXPECT_NEAR(layer_value(readings, "norm_alignment", "linear"), 0, 1e-9);
 }
 
 TEST(NormGrowth, HasPartsWhoseProductIsTheNorm) {
@@ -70,8 +66,8 @@ TEST(NormGrowth, HasPartsWhoseProductIsTheNorm) {
   const auto readings = grown({record});
   for (const auto& layer : record.layers) {
     const auto norm = product_matrix(layer.weight, layer.pre_activation).norm().item<double>();
-    const auto alignment = value_of(readings, "norm_alignment", layer.name);
-    EXPECT_NEAR(value_of(readings, "norm_of_singular_values", layer.name) * alignment, norm,
+    const auto alignment = layer_value(readings, "norm_alignment", layer.name);
+    EXPECT_NEAR(layer_value(readings, "norm_of_singular_values", layer.name) * alignment, norm,
                 1e-9 * norm);
     EXPECT_GT(alignment, 0);
     EXPECT_LT(alignment, 1);
@@ -82,11 +78,12 @@ TEST(NormGrowth, IsLargestWhereVectorsMatch) {
   // No rotation of the inputs makes the product larger than its singular values allow.
   const auto weight = noise({4, 6}, 10) * torch::logspace(0, -2, 6, 10, torch::kFloat64);
   const auto input = noise({20, 6}, 11) * torch::logspace(0, -2, 6, 10, torch::kFloat64);
-  const auto bound = value_of(grown(weight, input), "norm_of_singular_values", "linear");
+  const auto bound = layer_value(grown(weight, input), "norm_of_singular_values", "linear");
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const auto turned = input.matmul(random_rotation(6, 100 + seed));
     EXPECT_LE(turned.matmul(weight.t()).norm().item<double>(), bound * (1 + 1e-12));
-    EXPECT_NEAR(value_of(grown(weight, turned), "norm_of_singular_values", "linear"), bound, 1e-9);
+    EXPECT_NEAR(layer_value(grown(weight, turned), "norm_of_singular_values", "linear"), bound,
+                1e-9);
   }
 }
 
@@ -121,7 +118,7 @@ out["gains"] = np.array([product, gain, gain / product])
                               const torch::Tensor& values) {
     for (size_t i = 0; i < names.size(); ++i) {
       const auto value = values[static_cast<int64_t>(i)].item<double>();
-      EXPECT_NEAR(value_of(readings, names[i], layer), value, 1e-9 * value) << names[i] << layer;
+      EXPECT_NEAR(layer_value(readings, names[i], layer), value, 1e-9 * value) << names[i] << layer;
     }
   };
   for (const auto& layer : record.layers) {
@@ -149,16 +146,16 @@ TEST(NormGrowth, OfAFullyAlignedNetworkIsTheProductOfTopSingularValues) {
   const auto readings = grown({linear_network(
       {torch::diag(doubles({2, 1})), torch::diag(doubles({3, 1})), torch::diag(doubles({5, 4}))},
       torch::tensor({{7.0, 0.0}, {1.0, 0.0}}, torch::kFloat64))});
-  EXPECT_NEAR(value_of(readings, "top_singular_product"), 30, 1e-9);
-  EXPECT_NEAR(value_of(readings, "network_gain"), 30, 1e-9);
-  EXPECT_NEAR(value_of(readings, "top_singular_share"), 1, 1e-12);
+  EXPECT_NEAR(layer_value(readings, "top_singular_product"), 30, 1e-9);
+  EXPECT_NEAR(layer_value(readings, "network_gain"), 30, 1e-9);
+  EXPECT_NEAR(layer_value(readings, "top_singular_share"), 1, 1e-12);
 }
 
 TEST(NormGrowth, OfALinearNetworkPassesOnAtMostAllOfTheProduct) {
   const auto readings = grown({linear_network(
       {noise({5, 5}, 30), noise({5, 5}, 31), noise({5, 5}, 32)}, noise({20, 5}, 33))});
-  EXPECT_LT(value_of(readings, "top_singular_share"), 1);
-  EXPECT_GT(value_of(readings, "top_singular_share"), 0);
+  EXPECT_LT(layer_value(readings, "top_singular_share"), 1);
+  EXPECT_GT(layer_value(readings, "top_singular_share"), 0);
 }
 
 TEST(NormGrowth, SurvivesProductsThatNoNumberHolds) {
@@ -171,11 +168,11 @@ TEST(NormGrowth, SurvivesProductsThatNoNumberHolds) {
   };
   const auto large = grown({network_of(1e20)});
   EXPECT_FALSE(has_reading(large, "top_singular_product", ""));
-  EXPECT_NEAR(value_of(large, "network_gain"), 1e5, 1e-6);
-  EXPECT_EQ(value_of(large, "top_singular_share"), 0);
+  EXPECT_NEAR(layer_value(large, "network_gain"), 1e5, 1e-6);
+  EXPECT_EQ(layer_value(large, "top_singular_share"), 0);
   const auto fair = grown({network_of(1e10)});
-  EXPECT_NEAR(value_of(fair, "top_singular_product") / 1e200, 1, 1e-9);
-  EXPECT_NEAR(value_of(fair, "top_singular_share") / 1e-195, 1, 1e-9);
+  EXPECT_NEAR(layer_value(fair, "top_singular_product") / 1e200, 1, 1e-9);
+  EXPECT_NEAR(layer_value(fair, "top_singular_share") / 1e-195, 1, 1e-9);
 }
 
 TEST(NormGrowth, ScalesWithWeightsAndInputs) {
@@ -184,7 +181,7 @@ TEST(NormGrowth, ScalesWithWeightsAndInputs) {
   const auto plain = grown(weight, input);
   const auto scaled = grown(3 * weight, 5 * input);
   const auto ratio = [&](const char* name, const char* layer) {
-    return value_of(scaled, name, layer) / value_of(plain, name, layer);
+    return layer_value(scaled, name, layer) / layer_value(plain, name, layer);
   };
   EXPECT_NEAR(ratio("norm_of_singular_values", "linear"), 15, 1e-9);
   EXPECT_NEAR(ratio("norm_alignment", "linear"), 1, 1e-9);
@@ -229,8 +226,8 @@ TEST(NormGrowth, OfOneSampleAndFewerSamplesThanFeatures) {
   const auto readings = grown(weight, input);
   const auto expected =
       torch::linalg_svdvals(weight)[0].item<double>() * input.norm().item<double>();
-  EXPECT_NEAR(value_of(readings, "norm_of_singular_values", "linear"), expected, 1e-9);
-  EXPECT_NEAR(value_of(readings, "norm_alignment", "linear"),
+  EXPECT_NEAR(layer_value(readings, "norm_of_singular_values", "linear"), expected, 1e-9);
+  EXPECT_NEAR(layer_value(readings, "norm_alignment", "linear"),
               weight.matmul(input[0]).norm().item<double>() / expected, 1e-9);
 }
 
@@ -239,15 +236,15 @@ TEST(NormGrowth, OfZerosLeavesOutWhatIsUndefined) {
   const auto dead = layer_of("dead", torch::ones({2, 3}), torch::zeros({4, 3}));
   auto readings = grown({record_with_layers({weightless, dead}, torch::ones({4, 2}))});
   for (const char* layer : {"weightless", "dead", ""}) {
-    EXPECT_EQ(value_of(readings, "norm_of_singular_values", layer), 0);
+    EXPECT_EQ(layer_value(readings, "norm_of_singular_values", layer), 0);
     EXPECT_FALSE(has_reading(readings, "norm_alignment", layer));
   }
-  EXPECT_EQ(value_of(readings, "weight_rank", "weightless"), 0);
-  EXPECT_EQ(value_of(readings, "weight_norm", "weightless"), 0);
-  EXPECT_EQ(value_of(readings, "layer_top_singular_value", "weightless"), 0);
+  EXPECT_EQ(layer_value(readings, "weight_rank", "weightless"), 0);
+  EXPECT_EQ(layer_value(readings, "weight_norm", "weightless"), 0);
+  EXPECT_EQ(layer_value(readings, "layer_top_singular_value", "weightless"), 0);
   EXPECT_FALSE(has_reading(readings, "weight_stable_rank", "weightless"));
-  EXPECT_NEAR(value_of(readings, "weight_stable_rank", "dead"), 1, 1e-6);
-  EXPECT_EQ(value_of(readings, "top_singular_product"), 0);
+  EXPECT_NEAR(layer_value(readings, "weight_stable_rank", "dead"), 1, 1e-6);
+  EXPECT_EQ(layer_value(readings, "top_singular_product"), 0);
   EXPECT_FALSE(has_reading(readings, "top_singular_share", ""));
   // No input, no gain; logits of zeros have one of 0.
   readings = grown({record_with_layers({dead}, torch::ones({4, 2}))});
@@ -255,7 +252,7 @@ TEST(NormGrowth, OfZerosLeavesOutWhatIsUndefined) {
   readings = grown({record_with_layers({dead}, torch::zeros({4, 2}))});
   EXPECT_FALSE(has_reading(readings, "network_gain", ""));
   readings = grown({record_with_layers({weightless}, torch::zeros({4, 2}))});
-  EXPECT_EQ(value_of(readings, "network_gain"), 0);
+  EXPECT_EQ(layer_value(readings, "network_gain"), 0);
   EXPECT_FALSE(has_reading(readings, "top_singular_share", ""));
 }
 

@@ -26,7 +26,7 @@ TEST(NeuralCollapseMeasure, LeavesOutClassesWithoutSamples) {
   for (const auto* name :
        {"nc1_trace_pinv", "nc1_cdnv", "nc2_etf_error", "nc3_self_duality", "nc3_dual_etf_error"}) {
     const auto reading = layer_reading(readings, name, "");
-    EXPECT_NEAR(reading.value, value_of(expected, name), 1e-12) << name;
+    EXPECT_NEAR(reading.value, layer_value(expected, name), 1e-12) << name;
     EXPECT_EQ(reading.definition["classes"], 4);
     EXPECT_EQ(reading.definition["missing_classes"], 1);
   }
@@ -37,8 +37,8 @@ TEST(NeuralCollapseMeasure, LeavesOutClassesWithoutSamples) {
 TEST(NeuralCollapseMeasure, TakesFewerSamplesThanClasses) {
   const auto record = collapse_part(some_record(60, 1), labels_of({0, 1, 2}));
   const auto readings = collapse_of({record});
-  EXPECT_NEAR(value_of(readings, "nc1_trace_pinv"), 0, 1e-25);
-  EXPECT_NEAR(value_of(readings, "nc1_trace_ratio"), 0, 1e-25);
+  EXPECT_NEAR(layer_value(readings, "nc1_trace_pinv"), 0, 1e-25);
+  EXPECT_NEAR(layer_value(readings, "nc1_trace_ratio"), 0, 1e-25);
   EXPECT_GT(layer_reading(readings, "nc2_etf_error", "").definition["missing_classes"], 0);
 }
 
@@ -49,7 +49,7 @@ TEST(NeuralCollapseMeasure, TakesMoreClassesThanFeatures) {
   EXPECT_EQ(names_in(readings, "narrow"), kOfLayers);
   EXPECT_EQ(layer_reading(readings, "nc1_trace_pinv", "narrow").definition["directions"], 2);
   // Two dimensions hold no simplex of five.
-  EXPECT_GT(value_of(readings, "nc2_etf_error", "narrow"), 0.3);
+  EXPECT_GT(layer_value(readings, "nc2_etf_error", "narrow"), 0.3);
 }
 
 TEST(NeuralCollapseMeasure, LeavesOutOfConstantFeaturesWhatIsNotDefined) {
@@ -65,7 +65,7 @@ TEST(NeuralCollapseMeasure, LeavesOutOfConstantFeaturesWhatIsNotDefined) {
                                    "nc2_weight_equinorm", "nc2_weight_equiangular",
                                    "nc2_weight_etf_error", "nc2_weight_etf_error_per_pair",
                                    "nc3_dual_variance", "nc4_centre_logits"}));
-  EXPECT_EQ(value_of(readings, "nc3_dual_variance"), 0);
+  EXPECT_EQ(layer_value(readings, "nc3_dual_variance"), 0);
 }
 
 TEST(NeuralCollapseMeasure, MeasuresLayersWithoutAClassifier) {

@@ -49,11 +49,6 @@ inline std::vector<Record> batches_of(const Record& record, int64_t size) {
   return batches;
 }
 
-inline double value_of(const Readings& readings, const std::string& name,
-                       const std::string& layer = "") {
-  return layer_reading(readings, name, layer).value;
-}
-
 inline std::set<std::string> names_in(const Readings& readings, const std::string& layer) {
   std::set<std::string> names;
   for (const auto& reading : readings) {

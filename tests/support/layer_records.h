@@ -77,6 +77,11 @@ inline Reading layer_reading(const Readings& readings, const std::string& name,
   return found.empty() ? Reading{} : found.front();
 }
 
+inline double layer_value(const Readings& readings, const std::string& name,
+                          const std::string& layer = "") {
+  return layer_reading(readings, name, layer).value;
+}
+
 inline bool has_reading(const Readings& readings, const std::string& name,
                         const std::string& layer) {
   for (const auto& reading : readings_of(readings, name)) {
