@@ -35,9 +35,11 @@ nlohmann::ordered_json list_of_softmaxes() {
 nlohmann::ordered_json list_of_models() {
   auto list = list_of(kelvin::models());
   for (auto& entry : list) {
+    const auto& known = kelvin::models().find(entry.at("name"));
+    if (known.is_of_file) continue;
     kelvin::Settings settings("model", {});
     const kelvin::ModelShape shape;
-    const auto model = kelvin::models().find(entry.at("name")).build(shape, settings);
+    const auto model = known.build(shape, settings);
     const auto description = kelvin::describe(*model, shape);
     entry["parameters"] = description.parameters;
     entry["macs"] = description.macs;

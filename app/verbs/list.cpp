@@ -57,10 +57,11 @@ Table model_table() {
                           {"macs", Alignment::right},
                           {"summary"},
                           {"reference"}}};
+  // Of a network in a file nothing is known.
+  const auto number = [](int64_t count) { return count == 0 ? "-" : std::to_string(count); };
   for (const auto& entry : catalog_entries("models")) {
-    table.rows.push_back({entry.name, std::to_string(entry.layers),
-                          std::to_string(entry.parameters), std::to_string(entry.macs),
-                          entry.summary, entry.reference});
+    table.rows.push_back({entry.name, number(entry.layers), number(entry.parameters),
+                          number(entry.macs), entry.summary, entry.reference});
   }
   table.notes = {
       "Parameters and multiply-accumulates (macs) are those for one image of 3 x 32 x 32 and 10 "

@@ -83,6 +83,8 @@ struct ModelEntry {
   std::function<ModelBuilder(const ModelShape&, Settings&)> read;
   // Of a model with a setting that only the network itself can check, such as the name of a layer.
   bool is_checked_by_building = false;
+  // Its network is in a file that a setting names, and nothing is known of it before.
+  bool is_of_file = false;
 
   std::shared_ptr<Model> build(const ModelShape& shape, Settings& settings) const {
     return read(shape, settings)();

@@ -244,7 +244,7 @@ const std::set<std::string> kSmallest = {"mlp",   "resnet10", "resnet20",
                                          "vgg11", "vgg11_bn", "vit_tiny"};
 
 std::vector<std::string> larger_models() {
-  auto names = models().names();
+  auto names = built_models();
   std::erase_if(names, [](const auto& name) { return kSmallest.contains(name); });
   return names;
 }

@@ -8,6 +8,7 @@
 #include "kelvin/model/head.h"
 #include "kelvin/ops/layer_matrices.h"
 #include "kelvin/ops/reference_ops.h"
+#include "tests/support/built_model.h"
 #include "tests/support/errors.h"
 
 namespace kelvin::model_test {
@@ -191,7 +192,7 @@ TEST_P(EveryModel, HasAsManyLayersAsItsNameSays) {
   EXPECT_EQ(taps.layers().size(), std::stoul(GetParam().substr(digits)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryModel, testing::ValuesIn(models().names()),
+INSTANTIATE_TEST_SUITE_P(All, EveryModel, testing::ValuesIn(built_models()),
                          [](const auto& info) { return info.param; });
 
 TEST(Models, UnknownNameNamesTheNearest) {

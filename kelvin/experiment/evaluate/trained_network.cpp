@@ -86,7 +86,8 @@ TrainedNetwork open_run(const std::filesystem::path& run, const Config& changes,
 
 TrainedNetwork open_weights(const Config& config, const RunContext& context) {
   auto settings = RunSettings::from(config);
-  check(!settings.init.pretrained.empty(), "init.pretrained: must name a file of weights");
+  check(!settings.init.pretrained.empty() || models().find(settings.model).is_of_file,
+        "init.pretrained: must name a file of weights");
   auto data = load_run_data(settings, context);
   auto model = prepared_model(settings, data.own, context);
   return {.settings = std::move(settings), .data = std::move(data), .model = std::move(model)};

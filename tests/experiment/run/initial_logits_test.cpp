@@ -127,7 +127,7 @@ TEST_P(EveryScaledModel, HitsItsTarget) {
   hits("batch", 30);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryScaledModel, testing::ValuesIn(models().names()),
+INSTANTIATE_TEST_SUITE_P(Models, EveryScaledModel, testing::ValuesIn(built_models()),
                          [](const auto& info) { return info.param; });
 
 TEST_F(InitialLogitsOfGlyphs, ThatAreZeroCannotBeScaled) {
