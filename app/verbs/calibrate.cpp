@@ -107,7 +107,7 @@ class CalibrateVerb : public Verb {
     const auto code = compute(
         "calibrate", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          auto asked = request(input_.settings(config, library));
+          auto asked = request(input_.settings(config, library, context));
           asked.on_readings = [&](const Readings& found) { readings = found; };
           readings = library.run(asked, context);
         },

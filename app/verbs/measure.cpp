@@ -51,7 +51,7 @@ class MeasureVerb : public Verb {
     const auto code = compute(
         "measure", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          request.settings = input_.settings(config, library);
+          request.settings = input_.settings(config, library, context);
           if (!input_.is_weights()) {
             (input_.is_run() ? request.run : request.dump) = input_.path();
           }

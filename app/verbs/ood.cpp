@@ -78,7 +78,7 @@ class OodVerb : public Verb {
     return compute(
         "ood", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          request.settings = input_.settings(config, library);
+          request.settings = input_.settings(config, library, context);
           if (input_.is_run()) request.run = input_.path();
           readings = library.run(request, context);
         },

@@ -54,7 +54,7 @@ class ProbeVerb : public Verb {
     const auto code = compute(
         "probe", common(),
         [&](const ComputeLibrary& library, const RunContext& context) {
-          request.settings = input_.settings(config, library);
+          request.settings = input_.settings(config, library, context);
           if (input_.is_run()) request.run = input_.path();
           readings = library.run(request, context);
         },

@@ -63,7 +63,7 @@ class TruncateVerb : public Verb {
     const auto code = compute(
         "truncate", common(), [&](const ComputeLibrary& library, const RunContext& context) {
           TruncateRequest request{.settings = config, .layer = layer_, .output = output_};
-          request.settings = input_.settings(config, library);
+          request.settings = input_.settings(config, library, context);
           if (input_.is_run()) request.run = input_.path();
           result = library.run(request, context);
         });
