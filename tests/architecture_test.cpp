@@ -30,16 +30,17 @@ const std::map<std::string, Folders> kMayInclude = {
     {"ops", {"core", "kernels"}},
     {"numerics", {"core", "kernels", "ops", "statistics"}},
     {"retrieval", {"core", "numerics", "ops"}},
+    {"language", {"core", "formats", "numerics", "ops", "model"}},
     {"data", {"core", "formats", "sources", "ops"}},
     {"model", {"core", "formats", "ops"}},
     {"train", {"core", "ops", "data", "model"}},
     {"measures", {"core", "ops", "numerics", "statistics", "model"}},
     {"experiment",
-     {"core", "formats", "statistics", "sources", "runs", "ops", "numerics", "retrieval", "data",
-      "model", "train", "measures"}},
+     {"core", "formats", "statistics", "sources", "runs", "ops", "numerics", "retrieval",
+      "language", "data", "model", "train", "measures"}},
     {"app",
      {"core", "formats", "statistics", "sources", "runs", "report", "ops", "numerics", "retrieval",
-      "data", "model", "train", "measures", "experiment"}},
+      "language", "data", "model", "train", "measures", "experiment"}},
 };
 
 // All that measures see of a model.

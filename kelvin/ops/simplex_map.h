@@ -16,6 +16,9 @@ namespace kelvin {
 // else is all zeros.
 using SimplexMap = std::function<torch::Tensor(const torch::Tensor& logits, double temperature)>;
 
+// The same with its temperature, as a head with scores [..., n] wants it.
+using ScoreMap = std::function<torch::Tensor(const torch::Tensor& scores)>;
+
 // What computes attention with a map in one pass, without the matrix of weights in memory.
 enum class OnePassAttention { none, softmax };
 

@@ -3,11 +3,11 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kelvin/ops/simplex_map.h"
 #include "kelvin/ops/tensors.h"
 #include "kelvin/retrieval/sets.h"
 
@@ -17,9 +17,6 @@ struct RetrievalShape {
   int64_t width = 128;  // of all hidden layers and of the head
   int64_t classes = 10;
 };
-
-// Scores [sets, n] to the weights of the items: a map to the simplex with its temperature.
-using ScoreMap = std::function<torch::Tensor(const torch::Tensor& scores)>;
 
 // What one attention head makes of sets.
 struct RetrievalAnswer {
