@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command.h"
+#include "tests/support/language_files.h"
 
 namespace kelvin::attention_test {
 
@@ -43,6 +44,20 @@ TEST(AttentionVerb, TrainsFitsAndEvaluates) {
   EXPECT_TRUE(has(bounds.out, "0 of 20 sets")) << bounds.out;
 }
 
+TEST(AttentionVerb, InspectsALanguageModelWithTheTokenizerBesideIt) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "x.bin", std::ios::binary) << llama2c_bytes();
+  std::ofstream(folder / "tokenizer.bin", std::ios::binary) << tokenizer_bytes({" ", "a", "b"});
+  std::ofstream(folder / "text.txt") << std::string(50, 'a') << std::string(50, 'b');
+  const auto inspected =
+      run_tool({"attention", "inspect", folder / "x.bin", "--text", folder / "text.txt",
+                "--generate", "3", "--prompt", "ab", "-q", "--output", folder / "page.html"});
+  ASSERT_EQ(inspected.exit_code, 0) << inspected.err;
+  EXPECT_TRUE(has(inspected.out, "It writes: ab")) << inspected.out;
+  EXPECT_TRUE(has(inspected.out, "Each head with 16 keys")) << inspected.out;
+  EXPECT_TRUE(has(whole_file(folder / "page.html"), "Entropy over ln n with 16 keys"));
+}
+
 struct AttentionRefusal {
   std::vector<std::string> words;
   std::string message;
@@ -53,7 +68,7 @@ TEST(AttentionVerb, RefusesInOneLine) {
   ASSERT_EQ(train_small(folder / "nets").exit_code, 0);
   std::ofstream(folder / "x.safetensors") << "no tensors";
   const std::vector<AttentionRefusal> refusals = {
-      {{"attention"}, "a job is required; there are: evaluate, fit, train"},
+      {{"attention"}, "a job is required; there are: evaluate, fit, inspect, train"},
       {{"attention", "train"}, "--output"},
       {{"attention", "train", "--output", folder / "a", "--attention", "sofmax"}, "softmax"},
       {{"attention", "train", "--output", folder / "a", "retrieval.seed=1"},
@@ -66,6 +81,10 @@ TEST(AttentionVerb, RefusesInOneLine) {
       {{"attention", "evaluate", folder / "nets", "--maps", "topk"}, "top_k"},
       {{"attention", "fit", folder / "nets", "--least", "3", "--most", "2"}, "betas must go up"},
       {{"attention", "fit", folder / "nets", "--beta", folder / "x.safetensors"}, "exists already"},
+      {{"attention", "inspect", folder / "none.bin"}, "needs a text (--text)"},
+      {{"attention", "inspect", folder / "none.bin", "--text", "x"}, "none.bin"},
+      {{"attention", "inspect", folder / "x.safetensors", "--text", "x"},
+       "is no checkpoint of llama2.c: has 10 bytes, its header alone 28"},
       {{"theory", "dispersion", folder / "nets", "--spreads", "3"},
        "--spreads: are those of the networks"}};
   for (const auto& refusal : refusals) {

@@ -75,6 +75,7 @@ Words arguments_of(const Words& command) {
                                                      {"data show", {"a", "--output", "b"}},
                                                      {"attention fit", {"a"}},
                                                      {"attention evaluate", {"a"}},
+                                                     {"attention inspect", {"a"}},
                                                      {"attention train", {"--output", "b"}}};
   const auto found = known.find(join(command, " "));
   return found == known.end() ? Words{} : found->second;

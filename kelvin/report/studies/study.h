@@ -34,6 +34,11 @@ Study retrieval_study(const Readings& readings, const std::vector<HeatMapFigure>
 // The polynomial of an adaptive temperature, see fit_beta.h.
 Study beta_study(const Readings& readings);
 
+// The attention of a language model, see inspect_language.h; `heat` and what it has `written` are
+// shown as they are.
+Study language_study(const Readings& readings, const std::vector<HeatMapFigure>& heat,
+                     const std::string& written);
+
 // Tables and findings for a terminal of this width, 0 for any, or as Markdown.
 std::string study_text(const Study& study, TableFormat format, size_t width);
 
