@@ -55,7 +55,8 @@ void reject_unknown_job(const CLI::App& command, const std::string& word) {
 void reject_leftovers(const CLI::App& command) {
   const auto chosen = command.get_subcommands();
   for (const auto* job : chosen) reject_leftovers(*job);
-  const auto leftovers = command.remaining();
+  auto leftovers = command.remaining();
+  std::erase(leftovers, "--");  // CLI11 leaves over what ends the flags
   if (leftovers.empty()) return;
   const auto& word = leftovers.front();
   const bool is_flag = word.starts_with("-");

@@ -108,6 +108,12 @@ TEST(Tool, TellsPathsFromSettings) {
             "kelvin measure: /nowhere: no such run or file\n");
 }
 
+TEST(Tool, TakesNoFlagsBehindTwoDashes) {
+  EXPECT_EQ(run_tool({"list", "--", "losses"}).out, run_tool({"list", "losses"}).out);
+  EXPECT_EQ(run_tool({"measure", "--", "--help"}).err,
+            "kelvin measure: --help: no such run or file\n");
+}
+
 TEST(Tool, SaysThatItsOutputCouldNotBeWritten) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
   const auto result =
