@@ -57,7 +57,7 @@ TEST(Tool, AnswersBadUsageWithOneLineAndCode2) {
       {{}, "a verb is required"},
       {{"--bogus"}, "no flag '--bogus'"},
       {{"trian"}, "did you mean 'train'?"},
-      {{"xyzzy"}, "There are: attention, bench, calibrate, compare, data"},
+      {{"xyzzy"}, "There are: attention, bench, calibrate, compare, completion"},
       {{"train", "--epoch", "3"}, "kelvin train: no flag '--epoch'; did you mean '--epochs'?"},
       {{"train", "--lr", "abc", "--output", "x"}, "--lr: must be a number, got 'abc'"},
       {{"train", "--epochs", "1.5", "--output", "x"},
