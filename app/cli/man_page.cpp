@@ -70,7 +70,7 @@ std::string synopsis(const CLI::App& command) {
   return fmt::format(".B {}\n", escaped(usage_of(command)));
 }
 
-// "DATA FETCH", "FLAGS OF EVERY VERB".
+// A section of the help under "FLAGS OF EVERY VERB".
 std::string titled(const std::string& title, const HelpEntries& entries) {
   return fmt::format(".SH {}\n{}", escaped(upper_case(title)), entries_text(entries));
 }
@@ -84,6 +84,22 @@ std::string job_text(const CLI::App& job) {
   }
   return text;
 }
+
+constexpr auto kBeginning = R"(.SH SYNOPSIS
+.B kelvin VERB [flags]
+.br
+.B kelvin VERB \-\-help
+.br
+.B kelvin \-\-version
+.SH DESCRIPTION
+Rank, spectra, effective depth, neural collapse, calibration and detection of out\-of\-distribution data of
+neural networks, and how the temperature of the softmax changes them.
+Every verb has a page of its own, such as
+.BR kelvin\-train (1).
+Start with
+.BR "kelvin demo" .
+.SH VERBS
+)";
 
 constexpr auto kEnd = R"(.SH EXIT STATUS
 .TP
@@ -113,14 +129,7 @@ width of text, instead of the terminal's
 }  // namespace
 
 std::string man_page() {
-  auto page = header("kelvin", kToolSummary) +
-              ".SH SYNOPSIS\n.B kelvin VERB [flags]\n.br\n.B kelvin VERB \\-\\-help\n.br\n"
-              ".B kelvin \\-\\-version\n"
-              ".SH DESCRIPTION\nRank, spectra, effective depth, neural collapse, calibration and "
-              "detection of out\\-of\\-distribution data of neural networks, and how the "
-              "temperature of the softmax changes them.\nEvery verb has a page of its own, such as\n"
-              ".BR kelvin\\-train (1).\n"
-              "Start with\n.BR \"kelvin demo\" .\n.SH VERBS\n";
+  auto page = header("kelvin", kToolSummary) + kBeginning;
   for (const auto& [name, verb] : verbs().entries()) {
     page += fmt::format(".TP\n.BR kelvin\\-{} (1)\n{}\n", escaped(name), escaped(verb.summary));
   }
