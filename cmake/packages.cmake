@@ -37,7 +37,7 @@ set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOL_PACKAGE_DEPENDS "${package_of_libraries} (= ${version})")
 set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS ca-certificates)
-set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS ${package_of_python})
+set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS "${package_of_python}, bash-completion")
 set(CPACK_DEBIAN_TOOL_DESCRIPTION "rank and softmax temperature of neural networks (tool)
 ${about}
 .

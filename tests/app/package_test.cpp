@@ -33,7 +33,9 @@ TEST(PackagesSlow, HoldWhatTheirNamesSay) {
   const auto field = [&](const std::string& package, const std::string& name) {
     return run_line("dpkg-deb --field " + packages.at(package).string() + " " + name).out;
   };
-  const std::string libraries = "libkelvin0.1";
+  // "kelvin 0.1.0 (...)": the package is named after major and minor version.
+  const auto version = run_tool({"--version"}).out.substr(7);
+  const auto libraries = "libkelvin" + version.substr(0, version.find('.', version.find('.') + 1));
   for (const auto& name : {std::string("kelvin"), libraries, std::string("libkelvin-dev"),
                            std::string("python3-kelvin")}) {
     ASSERT_TRUE(packages.contains(name)) << name;
