@@ -14,8 +14,8 @@ BUILD := cmake --build build --parallel $(JOBS)
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: demo test test-slow build check format tidy bench results install clean help configure
-.PHONY: tests-configured needs-build needs-test needs-lint needs-bench
+.PHONY: demo test test-slow build check format tidy bench results install deb clean help configure
+.PHONY: tests-configured needs-build needs-test needs-lint needs-bench needs-package
 
 demo: needs-build build/build.ninja  ## the method on embedded data: a table and a report
 	@$(BUILD) --target kelvin_tool catalog
@@ -66,6 +66,13 @@ results: needs-build build/build.ninja  ## print the pages of results/ anew from
 install: build  ## install under PREFIX (/usr/local), below DESTDIR if given
 	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
 
+deb: needs-package  ## Debian packages in build-package/: tool, libraries, headers, Python package
+	@cmake --preset package --log-level=WARNING \
+		$(if $(shell command -v ccache 2>/dev/null),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+	@cmake --build build-package --parallel $(JOBS)
+	@rm -f build-package/*.deb
+	@cd build-package && cpack
+
 clean:  ## remove build/
 	@rm -rf build
 
@@ -90,5 +97,7 @@ needs-test:
 	@scripts/install-dependencies build test
 needs-bench:
 	@scripts/install-dependencies build test bench
+needs-package:
+	@scripts/install-dependencies build package
 needs-lint:
 	@scripts/install-dependencies build test lint

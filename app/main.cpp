@@ -27,7 +27,8 @@ std::string overview() {
   std::vector<std::pair<std::string, std::string>> summaries;
   for (const auto& [name, verb] : verbs().entries()) summaries.emplace_back(name, verb.summary);
   const auto width = stdout_columns();
-  return "kelvin: see and control how softmax temperature shapes the rank of a network.\n\n"
+  return "kelvin: " + std::string(kToolSummary) +
+         ".\n\n"
          "Usage: kelvin VERB [flags]    (kelvin VERB --help explains each)\n\nVerbs:\n" +
          glossary_text(summaries, width) +
          "\nFlags:\n  -h, --help\n  --version\n\nStart with: kelvin demo\n";
@@ -55,7 +56,8 @@ void reject_unknown_job(const CLI::App& command, const std::string& word) {
 void reject_leftovers(const CLI::App& command) {
   const auto chosen = command.get_subcommands();
   for (const auto* job : chosen) reject_leftovers(*job);
-  const auto leftovers = command.remaining();
+  auto leftovers = command.remaining();
+  std::erase(leftovers, "--");  // CLI11 leaves over what ends the flags
   if (leftovers.empty()) return;
   const auto& word = leftovers.front();
   const bool is_flag = word.starts_with("-");
@@ -79,11 +81,8 @@ std::string hint_of_path(const std::vector<std::string>& words) {
 // Reads the flags and runs; --help is answered here.  `speaker` becomes the whole command, whose
 // job is known once the words are read.
 int run_verb(const std::string& name, int argc, char** argv, std::string& speaker) {
-  const auto& entry = verbs().find(name);
-  const auto verb = entry.make();
-  CLI::App command(entry.summary, "kelvin " + name);
-  command.allow_extras();
-  verb->declare(command);
+  const auto declared = command_of(name);
+  auto& command = *declared.command;
   const auto name_job = [&] {
     for (const auto* job : command.get_subcommands()) speaker += " " + job->get_name();
   };
@@ -102,8 +101,8 @@ int run_verb(const std::string& name, int argc, char** argv, std::string& speake
     check(false, error.what());
   }
   reject_leftovers(command);
-  verb->common().check();
-  return verb->run();
+  declared.verb->common().check();
+  return declared.verb->run();
 }
 
 // Whatever the exception says, users and their scripts get one line.

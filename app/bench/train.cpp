@@ -26,13 +26,13 @@ class TrainBench : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     command.add_option("--model", choice_.model, "which network (default: five usual ones)")
-        ->type_name("NAME");
+        ->type_name("NAME of <models>");
     command.add_option("-b,--batch-size", batch_size_, "images per step (default: 128)")
         ->type_name("N");
     command
         .add_option("--precision", choice_.precision,
                     "of products: fp32 or bf16 (default: fp32; of the usual networks both)")
-        ->type_name("NAME");
+        ->type_name("NAME of fp32|bf16");
     command.add_option("--rounds", rounds_, "turns of each side (default: 5)")->type_name("N");
     command
         .add_option("--steps", steps_, "steps in each turn (default: as many as 2 seconds have)")

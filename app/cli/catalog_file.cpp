@@ -5,10 +5,24 @@
 #include "app/cli/compute.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
+#include "kelvin/runs/recipe.h"
 
 namespace kelvin {
+namespace {
+
+std::vector<CatalogEntry> recipe_entries() {
+  std::vector<CatalogEntry> entries;
+  for (const auto& [name, text] : builtin_recipes()) {
+    const auto recipe = parse_recipe(text, name, /*scale=*/"", /*overrides=*/{}, first_of_grid);
+    entries.push_back({.name = name, .summary = recipe.title});
+  }
+  return entries;
+}
+
+}  // namespace
 
 std::vector<CatalogEntry> catalog_entries(const std::string& kind) {
+  if (kind == "recipes") return recipe_entries();
   const auto path = installed_file("catalog.json", {".", "../share/kelvin"});
   std::vector<CatalogEntry> entries;
   try {

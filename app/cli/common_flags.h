@@ -30,7 +30,7 @@ class FormatFlag {
  public:
   void declare(CLI::App& command) {
     command.add_option("-o,--format", name_, "how to print: text, md, csv, json or jsonl")
-        ->type_name("FORMAT");
+        ->type_name("FORMAT of text|md|csv|json|jsonl");
   }
 
   TableFormat format() const { return table_format(name_); }

@@ -8,6 +8,7 @@
 #include "app/cli/interrupts.h"
 #include "app/cli/machine.h"
 #include "app/cli/run_context.h"
+#include "app/cli/version.h"
 #include "kelvin/core/check.h"
 #include "kelvin/core/text.h"
 
@@ -35,7 +36,7 @@ fs::path installed_file(const std::string& name, const std::vector<std::string>&
 
 ComputeLibrary load_compute_library(int64_t threads) {
   const auto path = installed_file(
-      "libkelvin.so",
+      kLibraryFile,
       {".", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"});
   prepare_process(threads);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

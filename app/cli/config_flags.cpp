@@ -23,6 +23,7 @@ struct ConfigFlag {
   unsigned uses;  // verbs, see ConfigUse
   Kind kind;
   const char* help;
+  const char* choices = nullptr;      // see ValueType
   const char* former_name = nullptr;  // still works, not shown
 };
 
@@ -31,11 +32,11 @@ constexpr unsigned kForAll =
 
 constexpr std::array kFlags = {
     ConfigFlag{"--model", "model.name", kForAll, Kind::text,
-               "architecture, see 'kelvin list models'"},
+               "architecture, see 'kelvin list models'", "<models>"},
     ConfigFlag{"--dataset", "data.name", kForAll, Kind::text,
-               "what to learn, see 'kelvin list datasets'"},
+               "what to learn, see 'kelvin list datasets'", "<datasets>"},
     ConfigFlag{"--ood", "data.ood", kForTrain | kForMeasure | kForOod | kForProbe, Kind::names,
-               "OOD (out-of-distribution) data sets; may be repeated"},
+               "OOD (out-of-distribution) data sets; may be repeated", "<datasets>"},
     ConfigFlag{"--train-samples", "data.train_samples",
                kForTrain | kForMeasure | kForOod | kForProbe | kForTruncate, Kind::whole_number,
                "training images, as equally of each class as possible; 0 is all"},
@@ -46,7 +47,8 @@ constexpr std::array kFlags = {
     ConfigFlag{"--classes", "data.classes", kForAll, Kind::names,
                "10: the first ten; otherwise names"},
     ConfigFlag{"--augment", "data.augment", kForTrain, Kind::text,
-               "none, flip, crop, crop-flip or resized-crop-flip"},
+               "none, flip, crop, crop-flip or resized-crop-flip",
+               "none|flip|crop|crop-flip|resized-crop-flip"},
     ConfigFlag{"--image-size", "data.image_size", kForAll, Kind::whole_number,
                "side of the images"},
     ConfigFlag{"--pretrained", "init.pretrained", kForTrain, Kind::file,
@@ -59,11 +61,12 @@ constexpr std::array kFlags = {
                kForTrain | kForMeasure | kForOod | kForCalibrate, Kind::number,
                "of the softmax in the loss"},
     ConfigFlag{"--temperature-schedule", "train.temperature_schedule", kForTrain, Kind::text,
-               "constant, linear, cosine, step, cyclic, warm or learned"},
+               "constant, linear, cosine, step, cyclic, warm or learned",
+               "constant|linear|cosine|step|cyclic|warm|learned"},
     ConfigFlag{"--temperature-end", "train.temperature_end", kForTrain, Kind::number,
                "where linear, cosine, cyclic and warm go to"},
     ConfigFlag{"--loss", "train.loss", kForTrain | kForMeasure, Kind::text,
-               "see 'kelvin list losses'"},
+               "see 'kelvin list losses'", "<losses>"},
     ConfigFlag{"--smoothing", "train.loss_smoothing", kForTrain, Kind::number,
                "of the labels, for the loss cross_entropy"},
     ConfigFlag{"--epochs", "train.epochs", kForTrain, Kind::whole_number,
@@ -72,22 +75,25 @@ constexpr std::array kFlags = {
                "images per step"},
     ConfigFlag{"--lr", "train.lr", kForTrain, Kind::number, "learning rate"},
     ConfigFlag{"--sched", "train.schedule", kForTrain, Kind::text,
-               "how the learning rate changes: constant, cosine, step or one-cycle"},
+               "how the learning rate changes: constant, cosine, step or one-cycle",
+               "constant|cosine|step|one-cycle"},
     ConfigFlag{"--lr-scale-with-t", "train.lr_scale_with_t", kForTrain, Kind::text,
-               "multiply the learning rate by T (linear) or its square root (sqrt), or not (none)"},
+               "multiply the learning rate by T (linear) or its square root (sqrt), or not (none)",
+               "none|linear|sqrt"},
     ConfigFlag{"--opt", "train.optimizer", kForTrain, Kind::text,
-               "sgd, adam, or with decoupled weight decay sgdw, adamw"},
+               "sgd, adam, or with decoupled weight decay sgdw, adamw", "sgd|adam|sgdw|adamw"},
     ConfigFlag{"--momentum", "train.momentum", kForTrain, Kind::number, "of SGD"},
     ConfigFlag{"--weight-decay", "train.weight_decay", kForTrain, Kind::number, "of the optimizer"},
     ConfigFlag{"--clip-grad", "train.clip_norm", kForTrain, Kind::number,
                "largest norm of the gradient; 0 is any"},
     ConfigFlag{"--model-ema-decay", "train.ema", kForTrain, Kind::number,
                "use a moving average of the weights that forgets at this pace; 0 is none"},
-    ConfigFlag{"--precision", "train.precision", kForTrain, Kind::text,
-               "of products: fp32 or bf16"},
+    ConfigFlag{"--precision", "train.precision", kForTrain, Kind::text, "of products: fp32 or bf16",
+               "fp32|bf16"},
     ConfigFlag{"--reference-ops", "train.plain", kForTrain, Kind::yes,
-               "train with LibTorch's own operations, without kelvin's faster ones", "--plain"},
-    ConfigFlag{"--device", "device", kForAll, Kind::text, "cpu, cuda or cuda:N"},
+               "train with LibTorch's own operations, without kelvin's faster ones", nullptr,
+               "--plain"},
+    ConfigFlag{"--device", "device", kForAll, Kind::text, "cpu, cuda or cuda:N", "cpu|cuda"},
     ConfigFlag{"--checkpoint-steps", "train.checkpoint_steps", kForTrain, Kind::whole_number,
                "save the state of training so often, not only after each epoch"},
     ConfigFlag{"--steps-per-decade", "measure.steps_per_decade", kForTrain, Kind::whole_number,
@@ -96,20 +102,20 @@ constexpr std::array kFlags = {
                "epochs in which the learning rate rises"},
     ConfigFlag{"--seed", "seed", kForAll, Kind::whole_number, "of everything random"},
     ConfigFlag{"--measures", "measure.names", kForTrain | kForMeasure, Kind::names,
-               "what to measure, see 'kelvin list measures'"},
+               "what to measure, see 'kelvin list measures'", "<measures>"},
     ConfigFlag{"--detectors", "measure.detectors", kForTrain | kForMeasure | kForOod, Kind::names,
-               "all, or names; see 'kelvin list detectors'"},
+               "all, or names; see 'kelvin list detectors'", "all|<detectors>"},
     ConfigFlag{"--near", "measure.near", kForTrain | kForMeasure | kForOod, Kind::names,
-               "OOD data sets that are like the own one, for a mean over them"},
+               "OOD data sets that are like the own one, for a mean over them", "<datasets>"},
     ConfigFlag{"--far", "measure.far", kForTrain | kForMeasure | kForOod, Kind::names,
-               "OOD data sets that are not"},
+               "OOD data sets that are not", "<datasets>"},
     ConfigFlag{"--eval-temperature", "measure.temperature",
                kForTrain | kForMeasure | kForOod | kForCalibrate, Kind::number,
                "of the softmax when measuring; otherwise that of training"},
     ConfigFlag{"--memory", "measure.memory", kForAll, Kind::size,
                "that measures may hold together, such as 4GiB"},
     ConfigFlag{"--protocol", "measure.layer_spectrum.protocol", kForTrain | kForMeasure, Kind::text,
-               "of the spectra of layers: sketch, tunnel or exact"},
+               "of the spectra of layers: sketch, tunnel or exact", "sketch|tunnel|exact"},
 };
 
 constexpr std::string_view kRepeatable = "data.ood";  // --ood a --ood b
@@ -119,7 +125,7 @@ std::string name_in_messages(const ConfigFlag& flag) {
   return names.substr(names.rfind(',') + 1);
 }
 
-const char* type_name_of(Kind kind) {
+const char* shown_type(Kind kind) {
   switch (kind) {
     case Kind::text:
       return "NAME";
@@ -137,6 +143,11 @@ const char* type_name_of(Kind kind) {
       return "";
   }
   return "";
+}
+
+std::string type_name_of(const ConfigFlag& flag) {
+  const std::string shown = shown_type(flag.kind);
+  return flag.choices == nullptr ? shown : shown + " of " + flag.choices;
 }
 
 Value value_of(const ConfigFlag& flag, const std::string& text) {
@@ -195,7 +206,7 @@ void ConfigFlags::declare(CLI::App& command, ConfigUse use,
     }
     auto* option = command.add_option_function<std::string>(
         flag.names, [this, key](const std::string& text) { texts_[key] = text; }, help);
-    option->type_name(type_name_of(flag.kind))->group(group_of(flag, use, changeable));
+    option->type_name(type_name_of(flag))->group(group_of(flag, use, changeable));
     if (key == kRepeatable) option->join(',');
   }
   declare_settings(command, overrides_,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/cli/value_type.h"
+
 namespace kelvin {
 
 bool is_setting(std::string_view word) {
@@ -16,7 +18,7 @@ bool is_setting(std::string_view word) {
 
 void declare_settings(CLI::App& command, std::vector<std::string>& settings,
                       const std::string& help) {
-  command.add_option("SETTING", settings, help)->type_name("key=value");
+  command.add_option("SETTING", settings, help)->type_name(kSettingType);
 }
 
 CLI::Option* declare_input(CLI::App& command, const std::string& name, std::string& input,

@@ -17,4 +17,13 @@ Registry<VerbEntry>& verbs() {
   return registry;
 }
 
+VerbCommand command_of(const std::string& verb) {
+  const auto& entry = verbs().find(verb);
+  VerbCommand declared{.verb = entry.make(),
+                       .command = std::make_unique<CLI::App>(entry.summary, "kelvin " + verb)};
+  declared.command->allow_extras();
+  declared.verb->declare(*declared.command);
+  return declared;
+}
+
 }  // namespace kelvin

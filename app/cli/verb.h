@@ -43,4 +43,13 @@ struct VerbEntry {
 
 Registry<VerbEntry>& verbs();
 
+// A verb with its flags and jobs as they are declared: what is read from the command line, and what
+// help, manual and completion are made of.
+struct VerbCommand {
+  std::unique_ptr<Verb> verb;
+  std::unique_ptr<CLI::App> command;
+};
+
+VerbCommand command_of(const std::string& verb);
+
 }  // namespace kelvin

@@ -46,7 +46,8 @@ class AttentionEvaluate : public Verb {
     option("--sets", sets_, "of each size (default: 1024)", "N");
     option("--seed", seed_, "of the sets (default: 0)", "N");
     option("--maps", maps_,
-           "in place of softmax at inference, as adaptive,top_k:k=4 (default: adaptive)", "A,B");
+           "in place of softmax at inference, as adaptive,top_k:k=4 (default: adaptive)",
+           "A,B of <softmaxes>");
     option("--beta", beta_, "a file of 'kelvin attention fit': adds adaptive:fitted", "FILE");
     output_.declare(command);
   }

@@ -44,7 +44,7 @@ class AttentionInspect : public Verb {
            "N");
     option("--maps", maps_,
            "in place of softmax, as adaptive,adaptive:past_the_peak=hold (default: adaptive)",
-           "A,B");
+           "A,B of <softmaxes>");
     option("--prompt", prompt_, "to go on with", "TEXT");
     option("--generate", generate_, "tokens to write behind the prompt (default: 0)", "N");
     output_.declare(command);

@@ -51,7 +51,7 @@ class AttentionTrain : public Verb {
       command.add_option(flag, text, help)->type_name(type);
     };
     option("--attention", attention_, "the map; see 'kelvin list softmaxes' [retrieval.attention]",
-           "NAME");
+           "NAME of <softmaxes>");
     option("--steps", steps_, "of 128 sets each (default: 5000) [retrieval.steps]", "N");
     option("--seeds", seeds_, "which, as 0,1,2 (default: 0) [retrieval.seed]", "A,B");
     command.add_option("--output", output_, "folder for a file of weights of each seed")

@@ -17,8 +17,8 @@ namespace {
 class Compare : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command.add_option("A", a_, "a run folder")->type_name("")->required();
-    command.add_option("B", b_, "another one")->type_name("")->required();
+    command.add_option("A", a_, "a run folder")->type_name("RUN")->required();
+    command.add_option("B", b_, "another one")->type_name("RUN")->required();
     command.add_flag("--all", all_, "also what is equal, and the points of curves");
     declare_definitions(command, with_definitions_);
   }

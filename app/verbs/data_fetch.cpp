@@ -60,7 +60,9 @@ std::vector<std::string> row_of(const std::string& name, const FetchReport& repo
 class FetchData : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    command.add_option("NAME", names_, "datasets; see kelvin data list")->type_name("")->required();
+    command.add_option("NAME", names_, "datasets; see kelvin data list")
+        ->type_name("NAME of <datasets>")
+        ->required();
     command
         .add_option("--mirror", mirror_,
                     "address of a folder with the same files, tried before the known ones")

@@ -29,9 +29,12 @@ std::vector<MosaicImage> labelled(const ImageSamples& samples) {
 class ShowData : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    declare_input(command, "NAME", name_, "a dataset, see 'kelvin list datasets'")->required();
+    declare_input(command, "NAME", name_, "a dataset, see 'kelvin list datasets'")
+        ->type_name("NAME of <datasets>")
+        ->required();
     command.add_option("--output", output_, "the PNG to write")->type_name("FILE")->required();
-    command.add_option("--split", split_, "train or test (default: train)")->type_name("SPLIT");
+    command.add_option("--split", split_, "train or test (default: train)")
+        ->type_name("SPLIT of train|test");
     command.add_option("--count", count_, "how many, as equally of each class as possible")
         ->type_name("N")
         ->capture_default_str();

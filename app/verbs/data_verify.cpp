@@ -180,7 +180,7 @@ class VerifyData : public Verb {
         .add_option("NAME", names_,
                     "datasets, or imagefolder:PATH for any folder of images (default: all that are "
                     "there)")
-        ->type_name("");
+        ->type_name("NAME of <datasets>");
     command.add_flag("--thorough", is_thorough_, "decode every image of an image folder");
   }
 

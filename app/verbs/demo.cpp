@@ -32,10 +32,10 @@ class Demo : public Verb {
     command.add_option("--jobs", jobs_, "runs at once (default: as many as threads)")
         ->type_name("N");
     command.add_option("--recipe", recipe_, "which comparison: " + join(demo_recipes(), ", "))
-        ->type_name("NAME")
+        ->type_name("NAME of " + join(demo_recipes(), "|"))
         ->capture_default_str();
     command.add_option("--scale", scale_, "a scale of the recipe, for example smoke")
-        ->type_name("NAME");
+        ->type_name("NAME of smoke|laptop|paper");
   }
 
   int run() override {

@@ -97,7 +97,7 @@ class List : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     command.add_option("KIND", kind_, join(kind_names(), ", ") + "; without it, these")
-        ->type_name("");
+        ->type_name("KIND of " + join(kind_names(), "|"));
   }
 
   int run() override {

@@ -56,8 +56,10 @@ class NormsOfModels : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     declare_input(command, "MODELS", models_, "which, as A,B; see 'kelvin list models'")
+        ->type_name("A,B of <models>")
         ->required();
-    command.add_option("--dataset", dataset_, "whose images (default: cifar10)")->type_name("NAME");
+    command.add_option("--dataset", dataset_, "whose images (default: cifar10)")
+        ->type_name("NAME of <datasets>");
     command.add_option("--seeds", seeds_, "how many draws of each (default: 10)")->type_name("N");
     command
         .add_option("--samples", samples_,

@@ -49,7 +49,9 @@ Table layer_table(const Json& model) {
 class ShowModel : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
-    declare_input(command, "NAME", name_, "a model, see 'kelvin list models'")->required();
+    declare_input(command, "NAME", name_, "a model, see 'kelvin list models'")
+        ->type_name("NAME of <models>")
+        ->required();
     command.add_option("--input", input_, "channels, height and width (default: 3,32,32)")
         ->type_name("C,H,W");
     command.add_option("--classes", classes_, "how many (default: 10)")->type_name("N");

@@ -24,12 +24,12 @@ class ProbeVerb : public Verb {
                     "how probes are trained: diagnose (pooled features, to convergence), "
                     "reproduce (all features, streamed) or published (the same by Adam, 30 "
                     "passes) [measure.linear_probe.protocol]")
-        ->type_name("NAME");
+        ->type_name("NAME of diagnose|reproduce|published");
     command
         .add_option("--tap", tap_,
                     "output, or before_add: what a residual branch has before the shortcut "
                     "[measure.linear_probe.tap]")
-        ->type_name("NAME");
+        ->type_name("NAME of output|before_add");
     declare_definitions(command, with_definitions_);
   }
 

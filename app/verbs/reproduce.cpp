@@ -41,10 +41,11 @@ class Reproduce : public Verb {
   void declare_flags(CLI::App& command) override {
     declare_input(command, "NAME", name_,
                   "a recipe of a paper (kelvin list recipes), or all that have the scale")
+        ->type_name("NAME of all|<recipes>")
         ->required();
     declare_settings(command, overrides_, "settings of all runs, as for sweep");
     command.add_option("--scale", scale_, "smoke, laptop (default, if it has one) or paper")
-        ->type_name("NAME");
+        ->type_name("NAME of smoke|laptop|paper");
     command
         .add_option("--output", output_,
                     "folder of the runs (default: runs/RECIPE-SCALE); for all, the folder that "

@@ -90,12 +90,13 @@ class Sweep : public Verb {
  public:
   void declare_flags(CLI::App& command) override {
     declare_input(command, "RECIPE", request_.recipe,
-                  "a built-in recipe (kelvin list recipes) or a file");
+                  "a built-in recipe (kelvin list recipes) or a file")
+        ->type_name("RECIPE of <recipes>");
     declare_settings(command, request_.overrides,
                      "settings of all runs; sweep.KEY=[...] replaces a list: sweep.seed=[4,5]");
     command
         .add_option("--scale", request_.scale, "smoke, laptop (default, if it has one) or paper")
-        ->type_name("NAME");
+        ->type_name("NAME of smoke|laptop|paper");
     command
         .add_option("--output", output_,
                     "folder of the runs (default: runs/RECIPE-SCALE); with --queue, the folder "

@@ -25,17 +25,19 @@ from typing import List, Optional
 import torch
 from torch import Tensor
 
+from kelvin import __version__
 from kelvin._errors import Error
 from kelvin._tool import find_tool
 
 _NAME = "libkelvin_ops.so"
+_NAMES = (f"{_NAME}.{'.'.join(__version__.split('.')[:2])}", _NAME)  # that of this interface first
 
 
 def find_library() -> str:
     """The path of the operators: what KELVIN_OPS names, or `libkelvin_ops.so` of the tool that `find_tool` finds.
 
         >>> kelvin.ops.find_library()
-        '/usr/lib/x86_64-linux-gnu/libkelvin_ops.so'
+        '/usr/lib/x86_64-linux-gnu/libkelvin_ops.so.0.1'
     """
     given = os.environ.get("KELVIN_OPS")
     if given:
@@ -44,8 +46,9 @@ def find_library() -> str:
         return given
     beside = pathlib.Path(find_tool()).resolve().parent
     for folder in (beside, *sorted(beside.parent.glob("lib*")), *sorted(beside.parent.glob("lib/*-linux-gnu*"))):
-        if (folder / _NAME).is_file():
-            return str(folder / _NAME)
+        for name in _NAMES:
+            if (folder / name).is_file():
+                return str(folder / name)
     raise Error(f"{_NAME} was not found beside the tool in '{beside}': build and install kelvin, or set KELVIN_OPS to "
                 "its path")
 

@@ -57,7 +57,7 @@ TEST(Tool, AnswersBadUsageWithOneLineAndCode2) {
       {{}, "a verb is required"},
       {{"--bogus"}, "no flag '--bogus'"},
       {{"trian"}, "did you mean 'train'?"},
-      {{"xyzzy"}, "There are: attention, bench, calibrate, compare, data"},
+      {{"xyzzy"}, "There are: attention, bench, calibrate, compare, completion"},
       {{"train", "--epoch", "3"}, "kelvin train: no flag '--epoch'; did you mean '--epochs'?"},
       {{"train", "--lr", "abc", "--output", "x"}, "--lr: must be a number, got 'abc'"},
       {{"train", "--epochs", "1.5", "--output", "x"},
@@ -106,6 +106,12 @@ TEST(Tool, TellsPathsFromSettings) {
   // Settings may come first.
   EXPECT_EQ(in_folder("measure measure.memory=1GiB /nowhere"),
             "kelvin measure: /nowhere: no such run or file\n");
+}
+
+TEST(Tool, TakesNoFlagsBehindTwoDashes) {
+  EXPECT_EQ(run_tool({"list", "--", "losses"}).out, run_tool({"list", "losses"}).out);
+  EXPECT_EQ(run_tool({"measure", "--", "--help"}).err,
+            "kelvin measure: --help: no such run or file\n");
 }
 
 TEST(Tool, SaysThatItsOutputCouldNotBeWritten) {

@@ -2,9 +2,12 @@
 import doctest
 import inspect
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 import support
 import numpy as np
@@ -275,6 +278,20 @@ class Library(unittest.TestCase):
         done = self.run_python(f"import torch; torch.ops.load_library({ops.find_library()!r}); "
                                "print(torch.ops.kelvin.sparsemax(torch.tensor([0.0, 3.0])).tolist())")
         self.assertEqual((done.stdout, done.returncode), ("[0.0, 1.0]\n", 0), done.stderr)
+
+    def test_is_that_of_this_interface_where_there_are_several(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder, name) for name in (
+                "bin/kelvin", "lib/x86_64-linux-gnu/libkelvin_ops.so", "lib/x86_64-linux-gnu/libkelvin_ops.so.0.0",
+                f"lib/x86_64-linux-gnu/libkelvin_ops.so.{kelvin.__version__.rpartition('.')[0]}")]
+            for file in files:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch(0o755)
+            with mock.patch.dict(os.environ, KELVIN_TOOL=str(files[0])):
+                os.environ.pop("KELVIN_OPS", None)
+                self.assertEqual(ops.find_library(), str(files[3].resolve()))
+                files[3].unlink()
+                self.assertEqual(ops.find_library(), str(files[1].resolve()))
 
     def test_says_what_it_lacks(self):
         done = self.run_python("import kelvin; kelvin.ops", KELVIN_OPS="/nowhere.so")
