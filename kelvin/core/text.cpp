@@ -1,6 +1,6 @@
 #include "kelvin/core/text.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -223,7 +223,7 @@ Claim claim_of(const Json& table, const std::string& origin) {
 }  // namespace
 
 std::optional<Value> first_of_grid(const Tuning& tuning) {
-  return tuning.trials.front().config.at(tuning.key);
+  return std::make_optional(tuning.trials.front().config.at(tuning.key));
 }
 
 Recipe parse_recipe(std::string_view toml, const std::string& origin, const std::string& scale,

@@ -319,7 +319,8 @@ TEST(Vit, HasNoBiasInAnyLinearMapIfToldSo) {
     EXPECT_TRUE(item.key().find("norm") != std::string::npos || !item.key().ends_with("bias"))
         << item.key();
   }
-  for (const auto& layer : taps_of(*model, torch::randn({2, 3, 16, 16})).layers()) {
+  const auto taps = taps_of(*model, torch::randn({2, 3, 16, 16}));
+  for (const auto& layer : taps.layers()) {
     EXPECT_FALSE(layer.bias.defined()) << layer.name;
   }
 }

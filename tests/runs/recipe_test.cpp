@@ -328,7 +328,7 @@ TEST(TunedCase, HasATrialForEachValueAtEachPlaceOfItsLists) {
 TEST(TunedCase, GivesAllSeedsTheValueThatIsChosenAtTheirPlace) {
   const auto chosen = [](const Tuning& tuning) -> std::optional<Value> {
     if (tuning.name == "tuned,temperature=1") return std::nullopt;
-    return tuning.trials.back().config.at(tuning.key);
+    return std::make_optional(tuning.trials.back().config.at(tuning.key));
   };
   const auto recipe = parse_recipe(kTuned, "o", "", {}, chosen);
   ASSERT_EQ(recipe.runs.size(), 6U);
