@@ -54,8 +54,8 @@ TEST(AttentionVerb, InspectsALanguageModelWithTheTokenizerBesideIt) {
                 "--generate", "3", "--prompt", "ab", "-q", "--output", folder / "page.html"});
   ASSERT_EQ(inspected.exit_code, 0) << inspected.err;
   EXPECT_TRUE(has(inspected.out, "It writes: ab")) << inspected.out;
-  EXPECT_TRUE(has(inspected.out, "Each head with 16 keys")) << inspected.out;
-  EXPECT_TRUE(has(whole_file(folder / "page.html"), "Entropy over ln n with 16 keys"));
+  EXPECT_TRUE(has(inspected.out, "Each head with 1 to 16 keys")) << inspected.out;
+  EXPECT_TRUE(has(whole_file(folder / "page.html"), "Entropy over ln n with 1 to 16 keys"));
 }
 
 struct AttentionRefusal {

@@ -33,10 +33,10 @@ std::vector<LanguageMap> maps_of(const InspectLanguageRequest& request) {
   return maps;
 }
 
-// 1, 16, 32, ... and the window, with the trained context among them.
+// 1 to 16 keys, 17 to 32, 33 to 64 and so on to the window; a range ends with the trained context.
 std::vector<int64_t> edges_of(int64_t window, int64_t context) {
   std::vector<int64_t> edges = {1};
-  for (int64_t edge = 16; edge <= window; edge *= 2) edges.push_back(edge);
+  for (int64_t most = 16; most < window; most *= 2) edges.push_back(most + 1);
   edges.push_back(window + 1);
   if (context < window) edges.push_back(context + 1);
   std::sort(edges.begin(), edges.end());

@@ -43,11 +43,13 @@ std::string study_page(const Study& study, const Readings& readings, const std::
   check(!readings.empty(), "study: needs readings, got none");
   auto html = page_opening(study.title) + "<h1>" + escape_html(study.title) + "</h1>\n";
   for (const auto& finding : study.findings) html += paragraph(escape_html(finding));
-  for (const auto& table : study.tables) {
+  html += figure_sections(study.figures);
+  for (auto table : study.tables) {
     if (!table.title.empty()) html += heading(table.title);
+    table.title.clear();  // or it would be the caption once more
     html += html_of(table) + note_list(table.notes);
   }
-  html += figure_sections(study.figures) + meanings(readings);
+  html += meanings(readings);
   if (!command.empty()) {
     html += heading("Command") + paragraph("<code>" + escape_html(command) + "</code>");
   }

@@ -42,13 +42,13 @@ TEST_F(InspectLanguage, GivesReadingsOfEachHeadRangeAndMap) {
       EXPECT_EQ(reading.value, 0) << reading.definition;
     }
   }
-  // Keys 1 to 15, 16, 17 to 31 and 32 to 40 of two layers of two heads, for two maps.
-  EXPECT_EQ(count.at("attention_entropy_nats"), 4 * 4 * 2);
-  EXPECT_EQ(count.at("logit_spread"), 2 * 4 * 4 * 2);
+  // Keys 1 to 16, 17 to 32 and 33 to 40 of two layers of two heads, for two maps.
+  EXPECT_EQ(count.at("attention_entropy_nats"), 3 * 4 * 2);
+  EXPECT_EQ(count.at("logit_spread"), 2 * 3 * 4 * 2);
   EXPECT_EQ(count.at("attention_logits_rank"), 4);
   EXPECT_EQ(count.at("attention_shares_rank"), 4);
   // The same ranges, and within and beyond the context.
-  EXPECT_EQ(count.at("perplexity"), (4 + 2) * 2);
+  EXPECT_EQ(count.at("perplexity"), (3 + 2) * 2);
   ASSERT_EQ(inspected.heat.size(), 2U);
   EXPECT_EQ(inspected.heat[0].rows.size(), 16U);
 }
@@ -78,7 +78,7 @@ TEST_F(InspectLanguage, ChangesNothingWithAMapThatIsSoftmax) {
       EXPECT_NEAR(reading.value, found->second, 1e-4 * reading.value);
     }
   }
-  EXPECT_EQ(own.size(), 6U);
+  EXPECT_EQ(own.size(), 5U);
 }
 
 TEST_F(InspectLanguage, WritesOnBehindAPrompt) {
