@@ -145,6 +145,8 @@ class Attempt {
         return "the connection was cut";
       case CURLE_TOO_MANY_REDIRECTS:
         return "too many redirections";
+      case CURLE_UNSUPPORTED_PROTOCOL:
+        return "redirected to a protocol other than http and https";
       default:
         return message_.front() != '\0' ? message_.data() : curl_easy_strerror(result_);
     }

@@ -106,7 +106,9 @@ def rezip(name, change, compression=zipfile.ZIP_STORED):
                 new.writestr(path, content)
 rezip('again', lambda name, content: [(name, content)])
 rezip('elsewhere', lambda name, content: [(name.replace('state/', 'a/b/'), content)])
-rezip('deflated', lambda name, content: [(name, content)], zipfile.ZIP_DEFLATED)
+# Without what PyTorch 2 adds, which is read before the rest.
+rezip('deflated', lambda name, content: [(name, content)] if name != 'state/byteorder' else [],
+      zipfile.ZIP_DEFLATED)
 rezip('missing', lambda name, content: [] if name.endswith('/3') else [(name, content)])
 rezip('short', lambda name, content: [(name, content[:1] if name.endswith('/3') else content)])
 rezip('twice', lambda name, content: [(name, content)] * 2)
