@@ -59,9 +59,13 @@ Config NetworkInput::config(const fs::path& data_folder) const {
     check(!config.has("model.name"), "model.name: is for a file of weights; ", path_,
           " has its own code");
     check_may_run();
-    config.set("model.name", "torchscript");
+    config.set("model.name", kTorchscriptModel);
     config.set("model.file", fs::absolute(path_).string());
   } else {
+    // Whose code that would be nobody was asked.
+    check(!config.has("model.name") || config.at("model.name") != kTorchscriptModel,
+          "model.name: ", kTorchscriptModel, " is for a file of torch.jit.save; ", path_,
+          " is none");
     config.set("init.pretrained", path_);
   }
   make_paths_absolute(config, data_folder);

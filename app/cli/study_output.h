@@ -17,6 +17,8 @@ class StudyOutput {
  public:
   void declare(CLI::App& command);
 
+  bool has_files() const { return !page_.empty() || !svg_folder_.empty(); }
+
   // Of files that must not be overwritten; before anything is computed.
   void check_paths() const;
 

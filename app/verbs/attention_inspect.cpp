@@ -52,6 +52,8 @@ class AttentionInspect : public Verb {
 
   int run() override {
     output_.check_paths();
+    check(!text_.empty() || !output_.has_files(),
+          "--output and --svg: show what a text tells (--text); there is none");
     InspectLanguageRequest request{.model = model_,
                                    .tokenizer = tokenizer_.empty() ? beside_model() : tokenizer_,
                                    .text = text_,

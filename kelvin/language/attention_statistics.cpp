@@ -32,7 +32,9 @@ QueryValues values_of(const torch::Tensor& scores, const torch::Tensor& weights,
   const auto lengths = inputs.to(torch::kFloat64).norm(2, -1);
   const auto longest = std::get<0>(lengths.cummax(0));
   values.bound = torch::tensor(factors, torch::kFloat64).unsqueeze(1) * (lengths * longest);
-  values.entropy = -torch::xlogy(weights, weights).sum(-1).to(torch::kFloat64);
+  // Not every map's weights sum to 1.
+  const auto shares = weights / weights.sum(-1, /*keepdim=*/true).clamp_min(1e-30);
+  values.entropy = -torch::xlogy(shares, shares).sum(-1).to(torch::kFloat64);
   values.log_keys = keys.log().expand_as(values.spread);
   values.top_weight = weights.amax(-1).to(torch::kFloat64);
   values.top_weight_bound = 1 / (1 + (keys - 1) * (-values.spread).exp());

@@ -14,7 +14,7 @@ struct HeadStatistics {
   double largest_spread = 0;
   double spread_bound = 0;  // by the spectral norms of Q and K and the lengths of their inputs
   double largest_part_of_bound = 0;
-  double entropy = 0;  // in nats, of the weights
+  double entropy = 0;  // in nats, of the weights over their sum
   double log_keys = 0;
   double top_weight = 0;
   double top_weight_bound = 0;  // the largest weight that the spread allows a softmax

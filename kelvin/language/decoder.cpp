@@ -26,7 +26,8 @@ class Parameters {
     const auto tensor = found->second;
     tensors_.erase(found);
     check(tensor.sizes() == torch::IntArrayRef(sizes) && tensor.is_floating_point(), where_, ": ",
-          name, " must be numbers of shape ", shape_text(sizes), ", is ", tensor.sizes());
+          name, " must be floating-point numbers of shape ", shape_text(sizes), ", are ",
+          torch::toString(tensor.scalar_type()), " ", tensor.sizes());
     check(torch::isfinite(tensor).all().item<bool>(), where_, ": ", name, " must be finite");
     return tensor.to(torch::kFloat32).contiguous();
   }

@@ -8,6 +8,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/json_fields.h"
+#include "kelvin/core/text.h"
 #include "kelvin/formats/llama2c_file.h"
 #include "kelvin/model/tensors_file.h"
 
@@ -44,6 +45,16 @@ int64_t whole_field(const JsonFields& fields, const std::string& key, int64_t mo
   return value;
 }
 
+// Other models have tensors of the same names and shapes, and compute something else with them.
+void check_is_llama(const nlohmann::ordered_json& config, const std::string& where) {
+  const auto check_field = [&](const char* key, const char* wanted) {
+    check(!config.contains(key) || config.at(key) == wanted, where, ": ", key, " must be ", wanted,
+          ", is ", shown_text(config.contains(key) ? config.at(key).dump() : ""));
+  };
+  check_field("model_type", "llama");
+  check_field("hidden_act", "silu");
+}
+
 DecoderShape shape_in_config(const fs::path& path) {
   const auto object = load_json_object(path);
   const JsonFields fields(object, path.string());
@@ -57,15 +68,22 @@ DecoderShape shape_in_config(const fs::path& path) {
   shape.key_heads = fields.has("num_key_value_heads") ? whole("num_key_value_heads") : shape.heads;
   shape.vocabulary = whole("vocab_size");
   shape.context = whole("max_position_embeddings");
-  if (fields.has("rope_theta")) shape.rotary_base = fields.number("rope_theta");
-  if (fields.has("rms_norm_eps")) shape.norm_epsilon = fields.number("rms_norm_eps");
+  check_is_llama(object, path.string());
+  // Newer versions of transformers have both in an object of their own.
+  const auto& rotary =
+      object.contains("rope_parameters") ? fields.object("rope_parameters") : object;
+  const JsonFields of_rotary(rotary, path.string());
+  if (of_rotary.has("rope_theta")) shape.rotary_base = of_rotary.number("rope_theta");
+  shape.norm_epsilon = fields.has("rms_norm_eps") ? fields.number("rms_norm_eps") : 1e-6;
   check(shape.width % (2 * shape.heads) == 0 && shape.heads % shape.key_heads == 0, path.string(),
         ": ", shape.heads, " heads must have an even share of hidden_size, which is ", shape.width,
         ", and share ", shape.key_heads, " key heads evenly");
   check(shape.rotary_base > 0 && shape.norm_epsilon > 0, path.string(),
         ": rope_theta and rms_norm_eps must be above 0");
-  check(!object.contains("rope_scaling") || object.at("rope_scaling").is_null(), path.string(),
-        ": scaled rotary positions (rope_scaling) are not supported");
+  const bool is_scaled =
+      (object.contains("rope_scaling") && !object.at("rope_scaling").is_null()) ||
+      rotary.value("rope_type", nlohmann::ordered_json("default")) != "default";
+  check(!is_scaled, path.string(), ": scaled rotary positions (rope_scaling) are not supported");
   return shape;
 }
 
@@ -73,6 +91,9 @@ Decoder decoder_of_transformers(const fs::path& folder) {
   const auto shape = shape_in_config(folder / "config.json");
   const auto weights = folder / "model.safetensors";
   auto parameters = read_tensors(weights);
+  // Frequencies of the positions, which older versions wrote too.
+  std::erase_if(parameters,
+                [](const auto& item) { return item.first.ends_with("rotary_emb.inv_freq"); });
   for (auto& [name, tensor] : parameters) {
     const bool is_rotated =
         name.ends_with("self_attn.q_proj.weight") || name.ends_with("self_attn.k_proj.weight");

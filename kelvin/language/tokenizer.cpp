@@ -60,8 +60,10 @@ Tokenizer::Tokenizer(std::vector<TokenPiece> pieces, const std::string& where)
         kFirstByte + kBytes, " in all, has ", pieces_.size());
   // Some files write bytes as "<0x2C>", some as they are: then a comma has a piece of its own, too,
   // and it is that one which a model was trained on.
+  longest_piece_ = 4;  // of a letter that is bytes
   for (size_t i = kFirstByte + kBytes; i < pieces_.size(); ++i) {
     tokens_.emplace(pieces_[i].text, static_cast<int64_t>(i));
+    longest_piece_ = std::max(longest_piece_, pieces_[i].text.size());
   }
 }
 

@@ -23,6 +23,8 @@ class Tokenizer {
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
 
+  size_t longest_piece() const { return longest_piece_; }  // in bytes
+
   // Of UTF-8; without kBegin.  The time is that of sorting as many pairs as there are letters.
   std::vector<int64_t> encode(std::string_view text) const;
 
@@ -34,6 +36,7 @@ class Tokenizer {
 
   std::vector<TokenPiece> pieces_;
   std::unordered_map<std::string, int64_t> tokens_;  // by their text
+  size_t longest_piece_ = 0;
 };
 
 }  // namespace kelvin

@@ -58,6 +58,7 @@ ModelShape shape_in(const NamedTensors& stored) {
   int64_t patch = 0;
   int64_t inputs = 0;
   for (const auto& [name, tensor] : stored) {
+    if (tensor.numel() == 0) continue;  // whose sizes may be anything
     const bool is_first = name.ends_with("patch_embed.proj.weight") ||
                           name.ends_with("conv1.weight") || name.ends_with("features.0.weight");
     if (tensor.dim() == 4 && is_first && tensor.size(1) <= 4) shape.channels = tensor.size(1);
@@ -66,6 +67,7 @@ ModelShape shape_in(const NamedTensors& stored) {
   }
   for (const auto& [name, tensor] : stored) {
     if (patch == 0 || !name.ends_with("pos_embed") || tensor.dim() != 3) continue;
+    if (tensor.numel() == 0 || tensor.size(1) < 2) continue;
     const auto side = std::llround(std::sqrt(static_cast<double>(tensor.size(1) - 1)));
     shape.height = shape.width = patch * side;
   }

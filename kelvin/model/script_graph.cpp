@@ -1,5 +1,6 @@
 #include "kelvin/model/script_graph.h"
 
+#include <torch/csrc/jit/ir/alias_analysis.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
@@ -89,19 +90,39 @@ struct Found {
   Value* pre_activation = nullptr;
 };
 
+bool is_constant_bool(Value* value, bool wanted) {
+  const auto constant = torch::jit::toIValue(value);
+  return constant && constant->isBool() && constant->toBool() == wanted;
+}
+
+bool is_constant_int(Value* value, int64_t wanted) {
+  const auto constant = torch::jit::toIValue(value);
+  return constant && constant->isInt() && constant->toInt() == wanted;
+}
+
+// Numbers, or "valid", or "same" where that is the same on all sides.
+std::optional<int64_t> padding_of(Value* value, const torch::Tensor& weight,
+                                  std::optional<int64_t> stride) {
+  const auto constant = torch::jit::toIValue(value);
+  if (!constant || !constant->isString()) return same_in_all(value);
+  if (constant->toStringRef() == "valid") return 0;
+  const auto side = weight.size(2);
+  if (stride != 1 || side % 2 == 0 || side != weight.size(3)) return std::nullopt;
+  return side / 2;
+}
+
 std::optional<Found> convolution_in(Node* node, const std::string& kind) {
   const bool is_general = kind == "aten::_convolution" || kind == "aten::convolution";
-  if (!is_general && kind != "aten::conv2d") return std::nullopt;
+  if (!is_general && kind != "aten::conv2d" && kind != "aten::_convolution_mode") {
+    return std::nullopt;
+  }
   const auto weight = constant_tensor(node->input(1));
   if (!weight || weight->dim() != 4) return std::nullopt;
-  const auto groups = torch::jit::toIValue(node->input(is_general ? 8 : 6));
-  auto transposed = torch::jit::toIValue(node->input(is_general ? 6 : 2));
-  if (!is_general) transposed = c10::IValue(false);
   const auto stride = same_in_all(node->input(3));
-  const auto padding = same_in_all(node->input(4));
-  const bool is_plain = groups && groups->isInt() && groups->toInt() == 1 && transposed &&
-                        transposed->isBool() && !transposed->toBool() && stride && padding &&
-                        same_in_all(node->input(5)) == 1;
+  const auto padding = padding_of(node->input(4), *weight, stride);
+  const bool is_plain = is_constant_int(node->input(is_general ? 8 : 6), 1) &&
+                        (!is_general || is_constant_bool(node->input(6), false)) && stride &&
+                        padding && same_in_all(node->input(5)) == 1;
   if (!is_plain) return std::nullopt;
   ScriptLayer layer{
       .name = {}, .weight = *weight, .bias = {}, .stride = *stride, .padding = *padding};
@@ -155,16 +176,17 @@ Ends ends_of(Value* value) {
 // Adds values to the outputs, each once.
 class Outputs {
  public:
-  explicit Outputs(Value* logits) : values_{logits} {}
+  // `overwritten` are those that something writes into, itself or through a view.
+  Outputs(Value* logits, std::set<Value*> overwritten)
+      : values_{logits}, overwritten_(std::move(overwritten)) {}
 
-  size_t place_of(Value* value) {
-    const auto kept = kept_copy(value);
-    const auto found = std::find(values_.begin(), values_.end(), kept);
-    if (found != values_.end()) return static_cast<size_t>(found - values_.begin());
-    values_.push_back(kept);
-    return values_.size() - 1;
+  // As it is when it is made.
+  size_t place_of(Value* value) { return place_of_kept(kept_copy(value, nullptr)); }
+
+  // As `reader` finds it, perhaps after others have written into it.
+  size_t place_of_input(Value* value, Node* reader) {
+    return place_of_kept(kept_copy(value, reader));
   }
-
   void register_in(Graph& graph) const {
     auto* tuple = graph.insertNode(graph.createTuple(values_));
     graph.eraseOutput(0);
@@ -172,30 +194,36 @@ class Outputs {
   }
 
  private:
-  // Operators such as relu_ overwrite what they are given.
-  Value* kept_copy(Value* value) {
-    const bool is_overwritten =
-        std::any_of(value->uses().begin(), value->uses().end(), [](const auto& use) {
-          return use.offset == 0 && kind_of(use.user).ends_with('_') &&
-                 !kind_of(use.user).ends_with("__");
-        });
-    if (!is_overwritten) return value;
-    if (const auto known = copies_.find(value); known != copies_.end()) return known->second;
+  size_t place_of_kept(Value* kept) {
+    const auto found = std::find(values_.begin(), values_.end(), kept);
+    if (found != values_.end()) return static_cast<size_t>(found - values_.begin());
+    values_.push_back(kept);
+    return values_.size() - 1;
+  }
+
+  // A clone made right before `reader`, or behind the node that makes the value if it is null.
+  Value* kept_copy(Value* value, Node* reader) {
+    if (!overwritten_.contains(value)) return value;
+    const auto [known, is_new] = copies_.try_emplace({value, reader}, nullptr);
+    if (!is_new) return known->second;
     auto& graph = *value->owningGraph();
     auto* none = graph.createNone();
     auto* copy = graph.create(c10::Symbol::fromQualString("aten::clone"), {value, none->output()});
-    if (value->node()->kind() == torch::jit::prim::Param) {
+    if (reader != nullptr) {
+      none->insertBefore(reader);
+    } else if (value->node()->kind() == torch::jit::prim::Param) {
       graph.prependNode(none);
     } else {
       none->insertAfter(value->node());
     }
     copy->insertAfter(none);
     copy->output()->setType(value->type());
-    return copies_[value] = copy->output();
+    return known->second = copy->output();
   }
 
   std::vector<Value*> values_;
-  std::map<Value*, Value*> copies_;
+  std::set<Value*> overwritten_;
+  std::map<std::pair<Value*, Node*>, Value*> copies_;
 };
 
 // Ends in logits: no log-softmax and no softmax after them.
@@ -210,29 +238,47 @@ void drop_last_softmax(Graph& graph) {
   torch::jit::EliminateDeadCode(graph.block());
 }
 
+// Values of the graph itself that something writes into.
+std::set<Value*> overwritten_values(const std::shared_ptr<Graph>& graph) {
+  const torch::jit::AliasDb aliases(graph);
+  std::set<Value*> found;
+  const auto look_at = [&](Value* value) {
+    const bool is_tensor = value->type()->isSubtypeOf(*c10::TensorType::get());
+    if (is_tensor && aliases.hasWriters(value)) found.insert(value);
+  };
+  for (auto* input : graph->inputs()) look_at(input);
+  for (auto* node : graph->nodes()) {
+    for (auto* output : node->outputs()) look_at(output);
+  }
+  return found;
+}
+
 class Finder {
  public:
-  Finder(std::shared_ptr<Graph> graph, Owners owners)
-      : graph_(std::move(graph)), owners_(std::move(owners)), outputs_(graph_->outputs()[0]) {}
+  Finder(std::shared_ptr<Graph> graph, Owners owners, const std::set<Value*>& overwritten)
+      : graph_(std::move(graph)),
+        owners_(std::move(owners)),
+        outputs_(graph_->outputs()[0], overwritten) {}
 
   void find(ScriptGraph& result) {
     for (auto* node : graph_->nodes()) look_at(node);
+    std::vector<Ends> ends;  // before copies give values more uses
+    for (const auto& found : found_) ends.push_back(ends_of(found.pre_activation));
     // A shortcut's projection ends where the layers beside it end, which are more.
     std::map<Value*, size_t> deepest;
     for (size_t i = 0; i < found_.size(); ++i) {
-      const auto [other, is_new] = deepest.emplace(ends_of(found_[i].pre_activation).output, i);
+      const auto [other, is_new] = deepest.emplace(ends[i].output, i);
       if (!is_new &&
           depth_[found_[i].pre_activation] > depth_[found_[other->second].pre_activation])
         other->second = i;
     }
     for (size_t i = 0; i < found_.size(); ++i) {
-      const auto ends = ends_of(found_[i].pre_activation);
-      auto& list = deepest.at(ends.output) == i ? result.layers : result.projections;
-      list.push_back(placed(found_[i], ends));
+      auto& list = deepest.at(ends[i].output) == i ? result.layers : result.projections;
+      list.push_back(placed(found_[i], ends[i]));
     }
     for (auto* node : softmaxes_) {
       result.attention.push_back({.name = "attention." + std::to_string(result.attention.size()),
-                                  .logits = outputs_.place_of(node->input(0)),
+                                  .logits = outputs_.place_of_input(node->input(0), node),
                                   .weights = outputs_.place_of(node->output())});
     }
     outputs_.register_in(*graph_);
@@ -251,7 +297,10 @@ class Finder {
       found->layer.name = name_of(found->layer.weight);
       found_.push_back(std::move(*found));
     }
-    if (kind == "aten::softmax" || kind == "aten::_softmax") softmaxes_.push_back(node);
+    const bool is_softmax = kind == "aten::softmax" || kind == "aten::_softmax";
+    const bool is_over_last =
+        is_softmax && (is_constant_int(node->input(1), -1) || is_constant_int(node->input(1), 3));
+    if (is_over_last) softmaxes_.push_back(node);
     for (auto* output : node->outputs()) depth_[output] = depth;
   }
 
@@ -263,7 +312,7 @@ class Finder {
 
   ScriptLayer placed(const Found& found, const Ends& ends) {
     auto layer = found.layer;
-    layer.input = outputs_.place_of(found.input);
+    layer.input = outputs_.place_of_input(found.input, found.pre_activation->node());
     layer.pre_activation = outputs_.place_of(found.pre_activation);
     if (ends.before_add != nullptr) layer.before_add = outputs_.place_of(ends.before_add);
     layer.output = outputs_.place_of(ends.output);
@@ -277,6 +326,18 @@ class Finder {
   std::vector<Node*> softmaxes_;
   std::map<Value*, int64_t> depth_;
 };
+
+// A network whose batches would decide what it computes was not in evaluation mode when it was
+// traced.
+void check_evaluates(Graph& graph, const std::string& where) {
+  for (auto* node : graph.nodes()) {
+    const auto kind = kind_of(node);
+    const bool is_training =
+        (kind == "aten::batch_norm" && is_constant_bool(node->input(5), true)) ||
+        (kind.starts_with("aten::dropout") && is_constant_bool(node->input(2), true));
+    check(!is_training, where, ": was traced in training mode; call eval() before torch.jit.trace");
+  }
+}
 
 // Layers that share a weight would share a name.
 void make_names_differ(std::vector<ScriptLayer>& layers) {
@@ -300,10 +361,14 @@ ScriptGraph tapped_graph(const torch::jit::Module& module, const std::string& wh
             graph->outputs()[0]->type()->isSubtypeOf(*c10::TensorType::get()),
         where, ": forward must return logits [samples, classes], returns ",
         graph->outputs()[0]->type()->annotation_str());
+  check_evaluates(*graph, where);
   drop_last_softmax(*graph);
-  ScriptGraph result{
-      .plain = graph->copy(), .tapped = {}, .layers = {}, .projections = {}, .attention = {}};
-  Finder(graph, owners_of(module)).find(result);
+  const auto overwritten = overwritten_values(graph);
+  ScriptGraph result;
+  result.frozen = frozen;
+  result.overwrites_images = overwritten.contains(graph->inputs()[1]);
+  result.plain = graph->copy();
+  Finder(graph, owners_of(module), overwritten).find(result);
   check(!result.layers.empty() && result.layers.back().weight.dim() == 2 &&
             result.layers.back().pre_activation == 0,
         where, ": a linear layer must make the logits; ",

@@ -24,7 +24,7 @@ struct ScriptLayer {
   size_t output = 0;
 };
 
-// A softmax over the scores of heads, if they have four dimensions.
+// A softmax over the last dimension, of the scores of heads if there are four.
 struct ScriptAttention {
   std::string name;
   size_t logits = 0;
@@ -33,6 +33,8 @@ struct ScriptAttention {
 
 // What a TorchScript module computes, as one graph with every weight a constant.
 struct ScriptGraph {
+  torch::jit::Module frozen = {};  // self: holds what forward itself changes, if anything
+  bool overwrites_images = false;
   // self and images to logits; ends a log-softmax or softmax, which is left out.
   std::shared_ptr<torch::jit::Graph> plain;
   // The same to a tuple: logits, then whatever the layers and attention below point at.
@@ -43,7 +45,8 @@ struct ScriptGraph {
 };
 
 // Finds the weight layers of a module in evaluation mode: linear maps, and convolutions in two
-// dimensions without groups or dilation whose weights no control flow chooses.  The output of a
+// dimensions without groups or dilation, with one stride and one padding for both, whose weights no
+// control flow chooses.  The output of a
 // layer is what normalisation, residual additions and activations make of it, as long as nobody
 // else looks at what lies between.  An Error, which `where` opens, if no linear map makes the
 // logits.

@@ -10,6 +10,7 @@
 #include "kelvin/core/check.h"
 #include "kelvin/core/files.h"
 #include "kelvin/core/text.h"
+#include "kelvin/formats/torchscript_file.h"
 
 namespace kelvin {
 namespace {
@@ -51,13 +52,8 @@ torch::jit::Module loaded(const std::string& file) {
 
 TorchscriptModel::TorchscriptModel(const std::string& file, const ModelShape& shape)
     : file_(file), shape_(shape), module_(loaded(file)) {
-  // Their names have dots, which only modules may.
-  for (const auto& parameter : module_.named_parameters()) {
-    auto name = parameter.name;
-    for (auto& letter : name) letter = letter == '.' ? '/' : letter;
-    register_parameter(name, parameter.value, /*requires_grad=*/false);
-  }
   look_for_layers();
+  register_all();
   Taps taps;
   const torch::NoGradGuard no_grad;
   const auto images = torch::zeros({1, shape.channels, shape.height, shape.width});
@@ -66,6 +62,23 @@ TorchscriptModel::TorchscriptModel(const std::string& file, const ModelShape& sh
         "makes ", logits.sizes(), " of one image");
   check(logits.size(1) == shape.classes, file, ": has ", logits.size(1),
         " outputs; the dataset has ", shape.classes, " classes");
+}
+
+void TorchscriptModel::register_all() {
+  const auto add = [&](std::string name, const torch::Tensor& tensor) {
+    // Dots are for modules alone.
+    for (auto& letter : name) letter = letter == '.' ? '/' : letter;
+    register_parameter(name, tensor, /*requires_grad=*/false);
+  };
+  for (const auto& parameter : module_.named_parameters()) add(parameter.name, parameter.value);
+  if (!parameters().empty()) return;
+  // A file that was frozen before it was saved has nothing but constants.
+  for (const auto* layers : {&graph_.layers, &graph_.projections}) {
+    for (const auto& layer : *layers) {
+      add(layer.name + ".weight", layer.weight);
+      if (layer.bias.defined()) add(layer.name + ".bias", layer.bias);
+    }
+  }
 }
 
 void TorchscriptModel::look_for_layers() {
@@ -82,7 +95,8 @@ torch::Tensor TorchscriptModel::forward(const torch::Tensor& images, Taps* taps)
   const auto what = c10::str(file_, ": its code fails on images of ", shape_.channels, " x ",
                              shape_.height, " x ", shape_.width);
   return said_in_one_line(what, [&]() -> torch::Tensor {
-    torch::jit::Stack stack = {module_._ivalue(), images};
+    torch::jit::Stack stack = {graph_.frozen._ivalue(),
+                               graph_.overwrites_images ? images.clone() : images};
     torch::jit::Code code(taps == nullptr ? graph_.plain : graph_.tapped, "forward");
     torch::jit::InterpreterState(code).run(stack);
     if (taps == nullptr) return stack.at(0).toTensor();
@@ -128,11 +142,11 @@ ModelBuilder read_torchscript(const ModelShape& shape, Settings& settings) {
   return [shape, file] { return std::make_shared<TorchscriptModel>(file, shape); };
 }
 
-const bool torchscript_registered =
-    models().add("torchscript", {.summary = "somebody else's network, as torch.jit.save wrote it",
-                                 .reference = "any network: model.file=NETWORK.pt",
-                                 .read = read_torchscript,
-                                 .is_of_file = true});
+const bool torchscript_registered = models().add(
+    kTorchscriptModel, {.summary = "somebody else's network, as torch.jit.save wrote it",
+                        .reference = "any network: model.file=NETWORK.pt",
+                        .read = read_torchscript,
+                        .is_of_file = true});
 
 }  // namespace
 }  // namespace kelvin

@@ -23,6 +23,7 @@ class TorchscriptModel : public Model {
 
  private:
   void look_for_layers();
+  void register_all();
   void record(const std::vector<torch::Tensor>& values, Taps& taps) const;
 
   std::string file_;

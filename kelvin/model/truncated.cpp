@@ -124,6 +124,8 @@ ModelBuilder read_truncated(const ModelShape& shape, Settings& settings) {
   settings.read("layer", truncation.layer);
   settings.read("pool", truncation.pool);
   check(of != "truncated", settings.full_name("of"), ": must be another model than truncated");
+  check(!models().find(of).is_of_file, settings.full_name("of"), ": must be an architecture, got ",
+        of);
   check(truncation.pool >= 0, settings.full_name("pool"), ": must not be below 0, got ",
         truncation.pool);
   return [whole = models().find(of).read(shape, settings), truncation, shape] {

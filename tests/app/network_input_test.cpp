@@ -69,6 +69,44 @@ TEST(NetworkInput, TakesNoOtherModelForATorchscriptFile) {
                             (folder / "net.pt") + " has its own code\n");
 }
 
+TEST(NetworkInput, RunsNoCodeThatOnlyASettingNames) {
+  const TemporaryFolder folder;
+  write_networks(folder);
+  const Words settings = {"--model", "torchscript", "model.file=" + (folder / "net.pt")};
+  const auto of_weights = measure(folder / "weights.pt", settings);
+  EXPECT_EQ(of_weights.exit_code, 2);
+  EXPECT_EQ(of_weights.err,
+            "kelvin measure: model.name: torchscript is for a file of torch.jit.save; " +
+                (folder / "weights.pt") + " is none\n");
+  const auto cut = measure(folder / "weights.pt", {"--model", "truncated", "model.of=torchscript",
+                                                   "model.file=" + (folder / "net.pt")});
+  EXPECT_EQ(cut.exit_code, 2);
+  EXPECT_EQ(cut.err, "kelvin measure: model.of: must be an architecture, got torchscript\n");
+  Words train = {"train", "--dataset", "glyphs10", "--output", folder / "run"};
+  train.insert(train.end(), settings.begin(), settings.end());
+  const auto trained = run_tool(train);
+  EXPECT_EQ(trained.exit_code, 2);
+  EXPECT_NE(trained.err.find("model.name: torchscript can be measured, but neither trained nor be "
+                             "that of a run"),
+            std::string::npos)
+      << trained.err;
+}
+
+TEST(NetworkInput, RefusesWhatNeedsGradientsOfATorchscriptFile) {
+  const TemporaryFolder folder;
+  write_networks(folder);
+  const auto ranks = measure(folder / "net.pt", {"--trust", "measure.names=[\"gradient_rank\"]"});
+  EXPECT_EQ(ranks.exit_code, 2);
+  EXPECT_NE(ranks.err.find("gradients: the weights of a network with its own code are constants"),
+            std::string::npos)
+      << ranks.err;
+  const auto cut = run_tool({"truncate", folder / "net.pt", "--trust", "--dataset", "glyphs10",
+                             "--layer", "0", "--output", folder / "cut.safetensors"});
+  EXPECT_EQ(cut.exit_code, 2);
+  EXPECT_NE(cut.err.find("truncate: a network with its own code cannot be cut"), std::string::npos)
+      << cut.err;
+}
+
 TEST(NetworkInput, SaysWhatToDoAboutWeightsThatFitNoArchitecture) {
   const TemporaryFolder folder;
   write_networks(folder);

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "kelvin/core/files.h"
 #include "kelvin/language/decoder_file.h"
+#include "kelvin/numerics/dispersion.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/language_files.h"
@@ -17,9 +20,7 @@ namespace kelvin::attention_statistics_test {
 
 class Statistics : public testing::Test {
  protected:
-  void SetUp() override {
-    write_file_atomically(folder_ / "x.bin", llama2c_bytes({.key_heads = 2}));
-  }
+  void SetUp() override { write_file_atomically(folder_ / "x.bin", llama2c_bytes()); }
 
   Decoder decoder() const { return read_decoder(folder_ / "x.bin"); }
 
@@ -87,6 +88,39 @@ TEST_F(Statistics, FindNoSoftmaxBeyondTheBoundsOfDispersion) {
       EXPECT_LE(got.entropy, got.log_keys);
     }
   }
+}
+
+TEST_F(Statistics, HaveTheSpectralBoundOfEachQuery) {
+  const auto model = decoder();
+  const auto layer = watched(model)[0];
+  AttentionStatistics statistics(model, {12, 13}, /*is_softmax=*/true);
+  statistics.update(layer);
+  const auto checkpoint = parse_llama2c(read_file(folder_ / "x.bin"), "x.bin");
+  const auto weight = [&](const std::string& name) {
+    torch::Tensor tensor;
+    for (const auto& stored : checkpoint.weights.tensors) {
+      if (stored.name != "model.layers.0.self_attn." + name + ".weight") continue;
+      tensor = torch::empty(stored.shape, torch::kFloat32);
+      std::memcpy(tensor.data_ptr(), stored.bytes.data(), stored.bytes.size());
+    }
+    return tensor;
+  };
+  // The second of two heads of four numbers, which share one key head; the last of twelve queries.
+  const auto expected = spread_bounds(weight("q_proj").narrow(0, 4, 4), weight("k_proj"),
+                                      layer.inputs.select(1, 11), layer.inputs, 0.5);
+  EXPECT_NEAR(statistics.of(0, 1, 0).spread_bound, expected.mean().item<double>(),
+              1e-5 * expected.mean().item<double>());
+}
+
+TEST_F(Statistics, CountSpreadsThatSpectralNormsDoNotAllow) {
+  const auto model = decoder();
+  AttentionStatistics statistics(model, {1, 40}, /*is_softmax=*/false);
+  auto layer = watched(model)[0];
+  layer.scores = layer.scores * 1e6;
+  statistics.update(layer);
+  // The first query of each sequence has one score, which spreads by nothing.
+  EXPECT_EQ(statistics.of(0, 0, 0).violations, 2 * 11);
+  EXPECT_GT(statistics.of(0, 0, 0).largest_part_of_bound, 1);
 }
 
 TEST_F(Statistics, CountWeightsThatNoSoftmaxOfTheScoresHas) {

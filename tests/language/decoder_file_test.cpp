@@ -65,6 +65,23 @@ TEST_F(DecoderFile, IsTheSameFromLlama2cAndFromTransformers) {
   EXPECT_TRUE(a.allclose(b, 1e-5, 1e-6));
 }
 
+TEST_F(DecoderFile, TakesTheBaseOfPositionsFromEitherPlace) {
+  write_llama(weights());
+  const auto usual = read_decoder(folder_ / "llama").logits(tokens_);
+  write_llama(weights(), config(R"(, "rope_theta": 100.0)"));
+  const auto other = read_decoder(folder_ / "llama").logits(tokens_);
+  EXPECT_FALSE(other.allclose(usual, 1e-3, 1e-3));
+  write_llama(weights(), config(R"(, "rope_parameters": {"rope_theta": 100.0})"));
+  EXPECT_TRUE(read_decoder(folder_ / "llama").logits(tokens_).equal(other));
+}
+
+TEST_F(DecoderFile, LeavesOutFrequenciesThatOlderVersionsWrote) {
+  auto tensors = weights();
+  tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch::zeros({2});
+  write_llama(tensors);
+  EXPECT_NO_THROW(read_decoder(folder_ / "llama"));
+}
+
 TEST_F(DecoderFile, NamesWhatWeightsMissOrHaveTooMuch) {
   const auto path = folder_ / "llama/model.safetensors";
   auto tensors = weights();
@@ -78,13 +95,28 @@ TEST_F(DecoderFile, NamesWhatWeightsMissOrHaveTooMuch) {
   tensors = weights();
   tensors["model.norm.weight"] = torch::zeros({9});
   write_llama(tensors);
-  EXPECT_EQ(error_of_llama(), path + ": model.norm.weight must be numbers of shape [8], is [9]");
+  EXPECT_EQ(error_of_llama(),
+            path +
+                ": model.norm.weight must be floating-point numbers of shape [8], are Float "
+                "[9]");
+  tensors["model.norm.weight"] = torch::zeros({8}, torch::kInt64);
+  write_llama(tensors);
+  EXPECT_EQ(error_of_llama(),
+            path +
+                ": model.norm.weight must be floating-point numbers of shape [8], are Long "
+                "[8]");
 }
 
 TEST_F(DecoderFile, RefusesConfigsThatCannotBe) {
   const auto path = folder_ / "llama/config.json";
   write_llama(weights(), config(R"(, "rope_scaling": {"type": "linear"})"));
   EXPECT_EQ(error_of_llama(), path + ": scaled rotary positions (rope_scaling) are not supported");
+  write_llama(weights(), config(R"(, "rope_parameters": {"rope_type": "llama3"})"));
+  EXPECT_EQ(error_of_llama(), path + ": scaled rotary positions (rope_scaling) are not supported");
+  write_llama(weights(), config(R"(, "model_type": "gemma")"));
+  EXPECT_EQ(error_of_llama(), path + ": model_type must be llama, is \"gemma\"");
+  write_llama(weights(), config(R"(, "hidden_act": "gelu")"));
+  EXPECT_EQ(error_of_llama(), path + ": hidden_act must be silu, is \"gelu\"");
   write_llama(weights(), config(R"(, "rope_theta": 0)"));
   EXPECT_EQ(error_of_llama(), path + ": rope_theta and rms_norm_eps must be above 0");
   auto text = config();

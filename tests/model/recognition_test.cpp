@@ -59,6 +59,16 @@ TEST(Recognition, ReadsNamesOfOtherLibraries) {
   EXPECT_EQ(recognised_model(wrapped, "x.pt").model, "resnet20");
 }
 
+// Tensors without numbers may claim any size.
+TEST(Recognition, BelievesNoSizesOfEmptyTensors) {
+  const auto huge = torch::empty({0, int64_t{1} << 60});
+  EXPECT_TRUE(recognised_models({{"a.0.weight", huge}}).empty());
+  const auto patches = torch::zeros({8, 3, 4, 4});
+  EXPECT_TRUE(recognised_models(
+                  {{"patch_embed.proj.weight", patches}, {"pos_embed", torch::zeros({1, 0, 8})}})
+                  .empty());
+}
+
 TEST(Recognition, SaysThatNothingFits) {
   auto tensors = weights_of(*built_model("resnet20"));
   tensors["extra.weight"] = torch::zeros({2, 2});

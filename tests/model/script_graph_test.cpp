@@ -54,6 +54,50 @@ TEST(ScriptGraph, CountsNoProjectionOfAShortcutAsALayer) {
   EXPECT_EQ(graph.layers[0].before_add, 0U);
 }
 
+TEST(ScriptGraph, FindsConvolutionsThatArePaddedByName) {
+  auto module = ScriptBuilder().layer("a", {4, 3, 3, 3}).layer("fc", {2, 4}).with_forward(R"(
+    x = torch.conv2d(x, self.a.weight, self.a.bias, [1, 1], "same")
+    return torch.linear(x.mean([2, 3]), self.fc.weight, self.fc.bias)
+)");
+  module.eval();
+  const auto graph = tapped_graph(module, "net");
+  EXPECT_EQ(names_of(graph.layers), (Names{"a", "fc"}));
+  EXPECT_EQ(graph.layers[0].padding, 1);
+}
+
+TEST(ScriptGraph, LeavesOutGroupedAndDilatedConvolutions) {
+  auto module = ScriptBuilder()
+                    .layer("grouped", {3, 1, 3, 3})
+                    .layer("dilated", {4, 3, 3, 3})
+                    .layer("fc", {2, 4})
+                    .with_forward(R"(
+    x = torch.conv2d(x, self.grouped.weight, self.grouped.bias, [1, 1], [1, 1], [1, 1], 3)
+    x = torch.conv2d(x, self.dilated.weight, self.dilated.bias, [1, 1], [2, 2], [2, 2])
+    return torch.linear(x.mean([2, 3]), self.fc.weight, self.fc.bias)
+)");
+  module.eval();
+  EXPECT_EQ(names_of(tapped_graph(module, "net").layers), Names{"fc"});
+}
+
+TEST(ScriptGraph, TakesNoSoftmaxOverOtherDimensionsForAttention) {
+  auto module = ScriptBuilder().layer("fc", {2, 3}).with_forward(R"(
+    x = torch.softmax(x, 1)
+    return torch.linear(x.mean([2, 3]), self.fc.weight, self.fc.bias)
+)");
+  module.eval();
+  EXPECT_TRUE(tapped_graph(module, "net").attention.empty());
+}
+
+TEST(ScriptGraph, RefusesWhatWasTracedInTrainingMode) {
+  auto module = ScriptBuilder().layer("fc", {2, 3}).with_forward(R"(
+    x = torch.dropout(x, 0.5, True)
+    return torch.linear(x, self.fc.weight, self.fc.bias)
+)");
+  module.eval();
+  EXPECT_EQ(error_of([&] { tapped_graph(module, "x.pt"); }),
+            "x.pt: was traced in training mode; call eval() before torch.jit.trace");
+}
+
 TEST(ScriptGraph, LeavesOutASoftmaxAfterTheLogits) {
   auto module = ScriptBuilder().layer("fc", {2, 3}).with_forward(R"(
     return torch.log_softmax(torch.linear(x, self.fc.weight, self.fc.bias), 1)

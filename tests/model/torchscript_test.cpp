@@ -117,6 +117,47 @@ TEST_F(ResidualScript, CutOffAnywhereIsAnErrorOfOneLine) {
   }
 }
 
+// What one layer reads, another part of the network has written into.
+TEST_F(Script, RecordsInputsAsTheirLayerFindsThem) {
+  const auto model = loaded(ScriptBuilder()
+                                .layer("a", {4, 3, 3, 3})
+                                .layer("b", {4, 4, 1, 1})
+                                .layer("fc", {2, 4})
+                                .with_forward(R"(
+    x.sub_(0.5)
+    h = torch.conv2d(x, self.a.weight, self.a.bias)
+    g = torch.sigmoid(h)
+    h.relu_()
+    k = torch.conv2d(h, self.b.weight, self.b.bias)
+    k[:, 0] = 0.0
+    return torch.linear((g + k).mean([2, 3]), self.fc.weight, self.fc.bias)
+)"));
+  const auto before = images_.clone();
+  Taps taps;
+  model->forward(images_, &taps);
+  EXPECT_TRUE(images_.equal(before));
+  ASSERT_EQ(taps.layers().size(), 3U);
+  for (const auto& layer : taps.layers()) {
+    const auto product = layer.weight.dim() == 4
+                             ? torch::conv2d(layer.input, layer.weight, layer.bias)
+                             : torch::linear(layer.input, layer.weight, layer.bias);
+    EXPECT_TRUE(layer.pre_activation.allclose(product, 1e-5, 1e-6)) << layer.name;
+  }
+}
+
+TEST_F(Script, MayBeFrozenBeforeItIsSaved) {
+  auto module =
+      ScriptBuilder()
+          .layer("fc", {2, 192})
+          .with_forward("    return torch.linear(x.flatten(1), self.fc.weight, self.fc.bias)\n");
+  module.eval();
+  const auto model = loaded(torch::jit::freeze(module));
+  EXPECT_EQ(parameter_count(*model), 2 * 192 + 2);
+  Taps taps;
+  model->forward(images_, &taps);
+  EXPECT_EQ(taps.layers().size(), 1U);
+}
+
 TEST_F(Script, RecordsAttentionOfHeads) {
   const auto model = loaded(ScriptBuilder().layer("fc", {2, 8}).with_forward(R"(
     scores = torch.matmul(x, x.transpose(2, 3))

@@ -112,6 +112,9 @@ Record extract_gradients(Model& model, const Dataset& dataset, const GradientOpt
   const auto loss = options.loss(logits, batch.labels.to(device));
   std::vector<torch::Tensor> weights;
   for (const auto& layer : taps.layers()) weights.push_back(layer.weight);
+  check(loss.requires_grad(),
+        "gradients: the weights of a network with its own code are constants and have none; leave "
+        "out measures that need them, such as gradient_rank");
   const auto gradients = torch::autograd::grad({loss}, weights);
   Record record{.split = Split::train,
                 .ood = "",

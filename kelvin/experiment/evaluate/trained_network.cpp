@@ -33,10 +33,18 @@ std::string unusual_settings(const StartSettings& init) {
   return join(unusual, ", ");
 }
 
+// Somebody's code is run for those who trust it, which a config cannot say; and its weights are
+// constants.
+void check_is_architecture(const RunSettings& settings) {
+  check(!models().find(settings.model).is_of_file, "model.name: ", settings.model,
+        " can be measured, but neither trained nor be that of a run");
+}
+
 }  // namespace
 
 std::shared_ptr<Model> prepared_model(const RunSettings& settings, const Dataset& dataset,
                                       const RunContext& context) {
+  check_is_architecture(settings);
   auto model = settings.build_model(shape_for(settings, dataset));
   const auto& init = settings.init;
   if (!init.pretrained.empty()) {
@@ -75,6 +83,7 @@ TrainedNetwork open_run(const std::filesystem::path& run, const Config& changes,
   auto config = Config::load(run / "config.toml");
   config.merge(changes);
   auto settings = RunSettings::from(config);
+  check_is_architecture(settings);
   auto data = load_run_data(settings, context);
   const auto model = settings.build_model(shape_for(settings, data.own));
   load_weights(last_weights(run), *model);
@@ -89,6 +98,11 @@ TrainedNetwork open_weights(const Config& config, const RunContext& context) {
   check(!settings.init.pretrained.empty() || models().find(settings.model).is_of_file,
         "init.pretrained: must name a file of weights");
   auto data = load_run_data(settings, context);
+  if (models().find(settings.model).is_of_file) {
+    auto model = settings.build_model(shape_for(settings, data.own));
+    model->to(device_of(settings.device));
+    return {.settings = std::move(settings), .data = std::move(data), .model = std::move(model)};
+  }
   auto model = prepared_model(settings, data.own, context);
   return {.settings = std::move(settings), .data = std::move(data), .model = std::move(model)};
 }

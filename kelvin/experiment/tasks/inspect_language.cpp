@@ -84,13 +84,13 @@ struct LossesByPosition {
 
   // Over positions from `first` to below `end`; nothing if there are none.
   std::optional<Reading> perplexity(int64_t first, int64_t end, Definition meaning) const {
+    end = std::min(end, counts.size(0));
     const auto part = [&](const torch::Tensor& all) {
-      const auto from = std::min(first, all.size(0));
-      const auto to = std::min(end, all.size(0));
-      return all.slice(0, from, to).sum().item<double>();
+      return first >= end ? 0.0 : all.slice(0, first, end).sum().item<double>();
     };
     const double count = part(counts);
     if (count == 0) return std::nullopt;
+    check(std::isfinite(part(sums)), "attention inspect: the model's logits must be finite");
     meaning["first_position"] = first;
     meaning["last_position"] = end - 1;
     meaning["tokens"] = static_cast<int64_t>(count);
@@ -111,8 +111,7 @@ class Inspection {
     window_ = request.window == 0 ? 4 * shape.context : request.window;
     meaning_ = {{"model", request.model.filename().string()},
                 {"text", request.text.filename().string()},
-                {"context", shape.context},
-                {"window", window_}};
+                {"context", shape.context}};
   }
 
   InspectedLanguage result() {
@@ -127,14 +126,15 @@ class Inspection {
     constexpr int64_t kMostTextBytes = int64_t{1} << 26;
     const auto text = read_stored_file(request_.text, kMostTextBytes);
     check(is_utf8(text), where, ": must be text in UTF-8");
-    auto tokens = tokenizer_.encode(text);
+    auto tokens = tokenizer_.encode(beginning(text));
     if (static_cast<int64_t>(tokens.size()) > request_.tokens) {
       tokens.resize(static_cast<size_t>(request_.tokens));
     }
     check(tokens.size() >= 2, where, ": needs at least two tokens, has ", tokens.size());
     meaning_["read_tokens"] = tokens.size();
     window_ = std::min(window_, static_cast<int64_t>(tokens.size()) + 1);
-    check_memory();
+    meaning_["window"] = window_;
+    check_memory("--window", window_);
     const auto windows = windows_of(tokens, window_);
     const auto maps = maps_of(request_);
     const auto total = static_cast<int64_t>(windows.size() * maps.size());
@@ -154,13 +154,24 @@ class Inspection {
     add_heat();
   }
 
-  void check_memory() const {
+  // So much of a text that it has the tokens that are wanted, whole letters of it.
+  std::string_view beginning(std::string_view text) const {
+    const auto longest = tokenizer_.longest_piece();
+    auto bytes = std::min(text.size(), static_cast<size_t>(request_.tokens) * longest);
+    while (bytes < text.size() && (static_cast<uint8_t>(text[bytes]) & 0xC0U) == 0x80U) ++bytes;
+    return text.substr(0, bytes);
+  }
+
+  // Of one pass over so many tokens.
+  void check_memory(const char* where, int64_t tokens) const {
     constexpr double kMatrices = 6;  // of the size of the scores, at the same time
+    constexpr double kOfLogits = sizeof(float) + 2 * sizeof(double);
     constexpr double kMostBytes = double{8} * (int64_t{1} << 30);
-    const auto numbers = static_cast<double>(decoder_.shape().heads) *
-                         static_cast<double>(window_) * static_cast<double>(window_);
-    const auto bytes = kMatrices * sizeof(float) * numbers;
-    check(bytes <= kMostBytes, "--window: ", window_, " tokens in ", decoder_.shape().heads,
+    const auto n = static_cast<double>(tokens);
+    const auto bytes =
+        kMatrices * sizeof(float) * static_cast<double>(decoder_.shape().heads) * n * n +
+        kOfLogits * static_cast<double>(decoder_.shape().vocabulary) * n;
+    check(bytes <= kMostBytes, where, ": ", tokens, " tokens in ", decoder_.shape().heads,
           " heads need ", byte_text(static_cast<int64_t>(bytes)), ", at most ",
           byte_text(static_cast<int64_t>(kMostBytes)), " are used");
   }
@@ -219,9 +230,9 @@ class Inspection {
       if (reading) result_.readings.push_back(*reading);
     };
     const auto context = decoder_.shape().context;
-    add(1, context, "within the trained context");
-    add(context, window_, "beyond the trained context");
     // A query that sees n keys tells the token at position n.
+    add(1, context + 1, "within the trained context");
+    add(context + 1, window_, "beyond the trained context");
     for (size_t i = 0; i + 1 < edges.size(); ++i) add(edges[i], edges[i + 1], "range");
   }
 
@@ -294,6 +305,7 @@ class Inspection {
   void write() {
     auto tokens = tokenizer_.encode(request_.prompt);
     tokens.insert(tokens.begin(), Tokenizer::kBegin);
+    check_memory("--prompt", static_cast<int64_t>(tokens.size()));
     KeyValueCache cache;
     auto next = token_row(tokens);
     for (int64_t i = 0; i < request_.generate; ++i) {

@@ -36,9 +36,9 @@ struct InspectLanguageRequest {
   int64_t generate = 0;  // tokens to go on with behind the prompt, each the likeliest
 };
 
-// Of each map `perplexity` over ranges of positions and up to and beyond the trained context; for
-// softmax of each range, layer and head logit_spread, logit_spread_bound, attention_entropy_nats,
-// attention_top_weight and dispersion_violations; of each head on the first tokens
+// Of each map `perplexity` over ranges of positions and up to and beyond the trained context, and
+// of each range, layer and head logit_spread, logit_spread_bound, attention_entropy_nats,
+// attention_top_weight and dispersion_violations; with softmax of each head on the first tokens
 // attention_logits_rank and attention_shares_rank.
 InspectedLanguage inspect_language(const InspectLanguageRequest& request,
                                    const RunContext& context);

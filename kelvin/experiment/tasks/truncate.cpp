@@ -81,6 +81,8 @@ Config with_its_probes(Config settings) {
 void check_cut(const TrainedNetwork& network, const ModelShape& shape, const std::string& layer) {
   network.settings.check_classifies("truncate:");
   check(network.settings.model != "truncated", "truncate: this network is truncated already");
+  check(!models().find(network.settings.model).is_of_file,
+        "truncate: a network with its own code cannot be cut");
   if (layer.empty()) return;
   const auto taps = taps_of_one_image(*network.model, shape);
   const bool is_there = std::any_of(taps.layers().begin(), taps.layers().end(),

@@ -366,7 +366,10 @@ Study language_study(const Readings& readings, const std::vector<HeatMapFigure>&
                                .definition = ""});
     }
   }
-  if (!written.empty()) study.findings.push_back("It writes: " + written);
+  if (!written.empty()) {
+    constexpr size_t kMostWritten = 100000;
+    study.findings.push_back("It writes: " + shown_line(written, kMostWritten));
+  }
   return study;
 }
 

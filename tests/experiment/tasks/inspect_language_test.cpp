@@ -1,11 +1,15 @@
 #include "kelvin/experiment/tasks/inspect_language.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 
 #include "kelvin/core/files.h"
+#include "kelvin/language/decoder_file.h"
 #include "tests/support/command.h"
 #include "tests/support/errors.h"
 #include "tests/support/language_files.h"
@@ -51,6 +55,39 @@ TEST_F(InspectLanguage, GivesReadingsOfEachHeadRangeAndMap) {
   EXPECT_EQ(count.at("perplexity"), (3 + 2) * 2);
   ASSERT_EQ(inspected.heat.size(), 2U);
   EXPECT_EQ(inspected.heat[0].rows.size(), 16U);
+}
+
+// From the decoder's own logits, token by token.
+TEST_F(InspectLanguage, GivesPerplexityOfTheTokensThatARangeTells) {
+  const auto decoder = read_decoder(folder_ / "x.bin");
+  const auto tokenizer = read_tokenizer(folder_ / "tokenizer.bin", decoder);
+  const auto tokens = tokenizer.encode(read_file(folder_ / "text.txt"));
+  ASSERT_GT(tokens.size(), 78U);
+  double sum = 0;
+  int64_t count = 0;
+  for (size_t from = 0; from < tokens.size(); from += 39) {
+    std::vector<int64_t> window = {Tokenizer::kBegin};
+    for (size_t i = from; i < std::min(from + 39, tokens.size()); ++i) window.push_back(tokens[i]);
+    const torch::NoGradGuard no_grad;
+    const auto logits = decoder.logits(torch::tensor(window, torch::kInt64).unsqueeze(0))[0];
+    for (size_t place = 17; place <= 32 && place < window.size(); ++place) {
+      const auto all = torch::log_softmax(logits[static_cast<int64_t>(place) - 1], 0);
+      sum -= all[window[place]].item<double>();
+      ++count;
+    }
+  }
+  bool is_there = false;
+  for (const auto& reading : inspect_language(request(), {}).readings) {
+    const bool is_it =
+        reading.name == "perplexity" && reading.definition.at("first_position") == 17 &&
+        reading.definition.at("part") == "range" && reading.definition.at("attention") == "softmax";
+    if (!is_it) continue;
+    is_there = true;
+    EXPECT_EQ(reading.definition.at("last_position"), 32);
+    EXPECT_EQ(reading.definition.at("tokens"), count);
+    EXPECT_NEAR(reading.value, std::exp(sum / static_cast<double>(count)), 1e-4 * reading.value);
+  }
+  EXPECT_TRUE(is_there);
 }
 
 // A model that knows nothing is as surprised as by a die with as many sides as there are tokens.

@@ -86,8 +86,8 @@ TEST(LanguageStudy, DrawsCurvesAndMapsOfHeads) {
 }
 
 TEST(LanguageStudy, ShowsWhatTheModelWrites) {
-  const auto study = language_study({}, {}, "Once upon a time");
-  EXPECT_EQ(study.findings, (std::vector<std::string>{"It writes: Once upon a time"}));
+  const auto study = language_study({}, {}, "Once upon\x1b a\ntime");
+  EXPECT_EQ(study.findings, (std::vector<std::string>{"It writes: Once upon? a time"}));
   EXPECT_TRUE(study.tables.empty());
 }
 
