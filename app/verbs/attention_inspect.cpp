@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 
 std::vector<HeatMapFigure> heat_maps(const std::vector<AttentionRows>& all) {
   std::vector<HeatMapFigure> figures;
+  figures.reserve(all.size());
   for (const auto& each : all) {
     figures.push_back({.title = "Weights of " + each.attention,
                        .x_label = "key",
