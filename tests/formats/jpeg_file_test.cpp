@@ -227,8 +227,11 @@ TEST(DecodeJpeg, RefusesKindsItDoesNotKnow) {
   EXPECT_NE(refusal_of(twelve_bits).find("Unsupported JPEG data precision 12"), std::string::npos);
   auto lossless = bytes;
   lossless[frame + 1] = 0xc3;
-  EXPECT_NE(refusal_of(lossless).find("Unsupported JPEG process: SOF type 0xc3"),
-            std::string::npos);
+  // libjpeg-turbo 3 reads lossless files, but converts no colours of theirs.
+  const auto refusal = refusal_of(lossless);
+  EXPECT_TRUE(refusal.find("Unsupported JPEG process: SOF type 0xc3") != std::string::npos ||
+              refusal.find("Unsupported color conversion request") != std::string::npos)
+      << refusal;
   auto arithmetic = bytes;
   arithmetic[frame + 1] = 0xc9;
   EXPECT_EQ(refusal_of(arithmetic), "a.jpg: a JPEG must have Huffman codes, has arithmetic");

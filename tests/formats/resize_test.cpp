@@ -25,7 +25,10 @@ def case(width, height, box, out_width, out_height):
     left, top, box_width, box_height = box
     edges = (left, top, left + box_width, top + box_height)
     keep(f'{case.number}.in', image.tobytes())
-    keep(f'{case.number}.out', image.resize((out_width, out_height), Image.BILINEAR, edges).tobytes())
+    # Rows before columns, as Pillow did it in any case up to version 12: 13 goes by what is faster.
+    rows = image.resize((out_width, height), Image.BILINEAR, (edges[0], 0, edges[2], height))
+    columns = (0, edges[1], out_width, edges[3])
+    keep(f'{case.number}.out', rows.resize((out_width, out_height), Image.BILINEAR, columns).tobytes())
     print(width, height, *map(repr, box), out_width, out_height)
     case.number += 1
 case.number = 0
