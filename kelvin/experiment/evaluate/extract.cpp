@@ -15,7 +15,7 @@ namespace {
 // Activations of all layers of a batch are in memory at once; attention grows with the square of
 // the tokens.
 int64_t batch_size_for(const ImageShape& shape, const ExtractOptions& options) {
-  constexpr int64_t kSmallArea = 32 * 32;
+  constexpr int64_t kSmallArea = int64_t{32} * 32;
   constexpr int64_t kLeast = 16;
   const auto size = options.batch_size;
   if (options.with_attention) return std::min(kLeast, size);
