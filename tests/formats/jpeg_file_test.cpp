@@ -227,7 +227,7 @@ TEST(DecodeJpeg, RefusesKindsItDoesNotKnow) {
   EXPECT_NE(refusal_of(twelve_bits).find("Unsupported JPEG data precision 12"), std::string::npos);
   auto lossless = bytes;
   lossless[frame + 1] = 0xc3;
-  // libjpeg-turbo 3 knows lossless files and refuses the scan of this one, which is of another kind.
+  // libjpeg-turbo 3 knows lossless files, but not one with the scan of another kind.
   const auto refusal = refusal_of(lossless);
   EXPECT_TRUE(refusal.find("Unsupported JPEG process: SOF type 0xc3") != std::string::npos ||
               refusal.find("Invalid progressive/lossless parameters") != std::string::npos)
